@@ -1,0 +1,1 @@
+//! What a cluster is: plain data and total functions.

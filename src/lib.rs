@@ -1,0 +1,7 @@
+//! # tiroll
+//!
+//! A terminal program that takes a `TiDB` cluster with `TiCDC` through a rolling upgrade, one phase at a time.
+#![forbid(unsafe_code)]
+
+pub mod cluster;
+pub mod sim;

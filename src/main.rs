@@ -1,0 +1,2 @@
+//! The binary: hands its arguments to the library.
+fn main() {}

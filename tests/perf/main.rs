@@ -1,0 +1,2 @@
+//! Timing programs.
+fn main() {}
