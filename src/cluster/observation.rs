@@ -1,0 +1,119 @@
+//! A value that was read from a server, with its age.
+
+use std::time::Duration;
+
+use super::answer::Failure;
+use super::units::Timestamp;
+
+/// What is known of one thing. There is no way from a failed read to an empty value: a failure keeps the last good
+/// value and marks it stale, or, if there was none, is unknown.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum Observed<T> {
+    /// Read, and the last read succeeded.
+    Known {
+        /// What was read.
+        value: T,
+        /// When the request was *sent*: the answer may be as old as that.
+        at: Timestamp,
+    },
+    /// Read once, but the last attempt failed.
+    Stale {
+        /// The last good value.
+        value: T,
+        /// When the request that gave it was sent.
+        at: Timestamp,
+        /// Why the last attempt failed.
+        why: Failure,
+    },
+    /// Asked for, never read.
+    Unknown {
+        /// Why.
+        why: Failure,
+    },
+    /// Not asked for yet.
+    #[default]
+    Unasked,
+}
+
+impl<T> Observed<T> {
+    /// Takes the outcome of a read whose request was sent at `at`.
+    pub fn absorb(&mut self, outcome: Result<T, Failure>, at: Timestamp) {
+        let before = std::mem::take(self);
+        *self = match (outcome, before) {
+            (Ok(value), _) => Self::Known { value, at },
+            (Err(why), Self::Known { value, at } | Self::Stale { value, at, .. }) => Self::Stale { value, at, why },
+            (Err(why), Self::Unknown { .. } | Self::Unasked) => Self::Unknown { why },
+        };
+    }
+
+    /// The last good value, fresh or stale.
+    pub const fn last(&self) -> Option<&T> {
+        match self {
+            Self::Known { value, .. } | Self::Stale { value, .. } => Some(value),
+            Self::Unknown { .. } | Self::Unasked => None,
+        }
+    }
+
+    /// The value, only if the last read succeeded.
+    pub const fn known(&self) -> Option<&T> {
+        match self {
+            Self::Known { value, .. } => Some(value),
+            Self::Stale { .. } | Self::Unknown { .. } | Self::Unasked => None,
+        }
+    }
+
+    /// When the last good value was asked for.
+    pub const fn at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Known { at, .. } | Self::Stale { at, .. } => Some(*at),
+            Self::Unknown { .. } | Self::Unasked => None,
+        }
+    }
+
+    /// The age of the last good value.
+    pub fn age(&self, now: Timestamp) -> Option<Duration> {
+        self.at().map(|at| now.since(at))
+    }
+
+    /// Why there is no fresh value.
+    pub const fn failure(&self) -> Option<&Failure> {
+        match self {
+            Self::Stale { why, .. } | Self::Unknown { why } => Some(why),
+            Self::Known { .. } | Self::Unasked => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::answer::FailureKind;
+    use super::*;
+
+    fn at(ms: u64) -> Timestamp {
+        Timestamp::new(0, ms)
+    }
+
+    fn refused() -> Failure {
+        Failure::local(FailureKind::Refused, "connection refused")
+    }
+
+    #[test]
+    fn a_failed_read_keeps_the_last_value_and_its_age() {
+        let mut tables = Observed::Unasked;
+        tables.absorb(Ok(87), at(1_000));
+        tables.absorb(Err(refused()), at(2_000));
+        assert_eq!(tables.last(), Some(&87));
+        assert_eq!(tables.known(), None);
+        assert_eq!(tables.age(at(5_000)), Some(Duration::from_secs(4)));
+        tables.absorb(Ok(86), at(6_000));
+        assert_eq!(tables.known(), Some(&86));
+    }
+
+    #[test]
+    fn a_failed_first_read_is_unknown_and_never_a_default() {
+        let mut tables = Observed::<u64>::Unasked;
+        tables.absorb(Err(refused()), at(1_000));
+        assert_eq!(tables.last(), None);
+        assert!(tables.failure().is_some());
+    }
+}

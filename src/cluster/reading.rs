@@ -1,0 +1,154 @@
+//! One sweep over a cluster: everything that was asked together, each part with its own failure.
+//!
+//! The design calls a sweep of `TiCDC` a *round*: captures list, every listed capture's own status, changefeed list
+//! and the target's tables, all read between two moments. What a round proves is judged by the rollout core.
+
+use std::collections::BTreeMap;
+
+use super::answer::{Failure, Reading};
+use super::cdc::{CaptureEntry, ChangefeedRow, NodeStatus};
+use super::ids::{Address, CaptureId, ChangefeedId, ClusterId, TableId};
+use super::pd::PdReading;
+use super::tidb::{TidbAll, TidbInfo, TidbStatus, UpgradeState};
+use super::units::{Timestamp, Tso};
+
+/// One sweep over all `TiCDC` nodes, whichever cluster ids they have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CdcSweep {
+    /// When the first request was sent.
+    pub begun: Timestamp,
+    /// When the last answer was in.
+    pub ended: Timestamp,
+    /// Every configured address and every other listed one, asked for itself; ordered by address.
+    pub nodes: Vec<NodeReading>,
+    /// One entry for each `TiCDC` cluster id found, ordered by it. If no node told its cluster, one group under
+    /// `default` carries the failures.
+    pub groups: Vec<GroupSweep>,
+}
+
+/// One node's own answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeReading {
+    /// The address it was asked at: the configured one where there is one, never replaced by an advertised one.
+    pub address: Address,
+    /// Whether the operator named this address, as against found in a list.
+    pub is_configured: bool,
+    /// Its `/api/v1/status`.
+    pub status: Reading<NodeStatus>,
+    /// When this request was sent.
+    pub at: Timestamp,
+}
+
+/// What the owner of one `TiCDC` cluster says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupSweep {
+    /// The cluster.
+    pub cluster_id: ClusterId,
+    /// The list of captures, in the order of address and id.
+    pub captures: Reading<Vec<CaptureEntry>>,
+    /// The health call: `Ok` is healthy.
+    pub health: Reading<()>,
+    /// The changefeeds of all namespaces, hidden ones included (`state=all`), ordered by id.
+    pub changefeeds: Reading<Vec<ChangefeedRow>>,
+    /// The changefeeds that have processors, by the processors list: a check on the list above.
+    pub processors: Reading<Vec<(ChangefeedId, CaptureId)>>,
+    /// Where the tables of each running changefeed are, over all captures.
+    pub placement: BTreeMap<ChangefeedId, Reading<Placement>>,
+    /// The tables of the capture that was asked for by name, if one was.
+    pub target: Option<TargetTables>,
+    /// The cluster's own clock; lag is unknown without it.
+    pub cluster_time: Reading<Tso>,
+}
+
+/// The tables of one changefeed, by capture. While a table moves it is listed at two captures (recorded/README 2).
+pub type Placement = BTreeMap<CaptureId, Vec<TableId>>;
+
+/// The tables of one capture, changefeed by changefeed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetTables {
+    /// The capture asked for.
+    pub capture: CaptureId,
+    /// For each changefeed in the list: its tables there. The names of changefeeds that are at rest are present too,
+    /// with whatever the server answered.
+    pub by_changefeed: BTreeMap<ChangefeedId, Reading<Vec<TableId>>>,
+}
+
+impl CdcSweep {
+    /// The node whose own status names this capture.
+    pub fn node_of(&self, capture: &CaptureId) -> Option<(&NodeReading, &NodeStatus)> {
+        self.nodes.iter().find_map(|node| {
+            let status = node.status.as_ref().ok()?;
+            (status.id.as_ref() == Some(capture)).then_some((node, status))
+        })
+    }
+
+    /// What the node at this address answered.
+    pub fn node_at(&self, address: &Address) -> Option<&NodeReading> {
+        self.nodes.iter().find(|node| &node.address == address)
+    }
+
+    /// The group of this cluster id.
+    pub fn group(&self, cluster_id: &ClusterId) -> Option<&GroupSweep> {
+        self.groups.iter().find(|group| &group.cluster_id == cluster_id)
+    }
+}
+
+impl GroupSweep {
+    /// A group of which nothing could be read, each part for the same reason.
+    pub fn unread(cluster_id: ClusterId, why: &Failure) -> Self {
+        Self {
+            cluster_id,
+            captures: Err(why.clone()),
+            health: Err(why.clone()),
+            changefeeds: Err(why.clone()),
+            processors: Err(why.clone()),
+            placement: BTreeMap::new(),
+            target: None,
+            cluster_time: Err(why.clone()),
+        }
+    }
+
+    /// The owner, if the list was read and names exactly one.
+    pub fn owner(&self) -> Option<&CaptureEntry> {
+        let list = self.captures.as_ref().ok()?;
+        let mut owners = list.iter().filter(|entry| entry.is_owner);
+        owners.next().filter(|_| owners.next().is_none())
+    }
+}
+
+/// One sweep over all `TiDB` servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TidbSweep {
+    /// When the first request was sent.
+    pub begun: Timestamp,
+    /// When the last answer was in.
+    pub ended: Timestamp,
+    /// Every configured server, asked for itself; ordered by address.
+    pub servers: Vec<TidbReading>,
+    /// `/info/all`, from any of them.
+    pub all: Reading<TidbAll>,
+    /// `/upgrade/show`, from any of them.
+    pub state: Reading<UpgradeState>,
+}
+
+/// One `TiDB` server's own answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TidbReading {
+    /// The status address it was asked at.
+    pub address: Address,
+    /// `/status`.
+    pub status: Reading<TidbStatus>,
+    /// `/info`.
+    pub info: Reading<TidbInfo>,
+}
+
+/// One sweep over all PD servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PdSweep {
+    /// When the first request was sent.
+    pub begun: Timestamp,
+    /// When the last answer was in.
+    pub ended: Timestamp,
+    /// Every configured server, ordered by address.
+    pub servers: Vec<PdReading>,
+}

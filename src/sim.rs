@@ -1,1 +1,0 @@
-//! A cluster in a box.
