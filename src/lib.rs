@@ -4,3 +4,5 @@
 #![forbid(unsafe_code)]
 
 pub mod cluster;
+pub mod driver;
+pub mod rollout;
