@@ -4,5 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cluster;
+pub mod crash;
 pub mod driver;
 pub mod rollout;
+pub mod ui;
