@@ -82,12 +82,11 @@ pub(crate) fn content<'a>(
     match &detail.subject {
         Subject::Capture { id, address } => {
             page.title = format!("Capture {address}");
-            match view.capture(id) {
-                Some(capture) => of_capture(&mut page, view, capture, &detail.filter, now),
-                None => {
-                    let text = format!("Capture {id} is no longer there; a restarted process has another id.");
-                    page.head.extend(text::wrap(&text, width).into_iter().map(|line| (line, Role::Warn)));
-                }
+            if let Some(capture) = view.capture(id) {
+                of_capture(&mut page, view, capture, &detail.filter, now);
+            } else {
+                let text = format!("Capture {id} is no longer there; a restarted process has another id.");
+                page.head.extend(text::wrap(&text, width).into_iter().map(|line| (line, Role::Warn)));
             }
         }
         Subject::Changefeed(id) => {
@@ -100,7 +99,7 @@ pub(crate) fn content<'a>(
         }
         Subject::Step(index) => of_step(&mut page, view, *index, width, now),
         Subject::Event(seq) => {
-            page.title = "Event".to_owned();
+            "Event".clone_into(&mut page.title);
             if let Some(entry) = state.events.iter().find(|entry| entry.seq == *seq) {
                 page.head.push((format!("{} UTC", words::wall(entry.at)), Role::Dim));
                 page.head.extend(text::wrap(&entry.text, width).into_iter().map(|line| (line, Role::Plain)));
@@ -158,8 +157,10 @@ fn of_capture<'a>(page: &mut Content<'a>, view: &View, capture: &'a CaptureView,
     field(head, "seen", standing, Role::Plain, WIDTH);
     let duty = if capture.is_owner { "♛ owner of its TiCDC cluster" } else { "none" };
     field(head, "duty", duty, Role::Plain, WIDTH);
-    let lag = capture.lag.map_or_else(|| "?".to_owned(), words::short);
-    field(head, "worst lag", &lag, Role::Plain, WIDTH);
+    let lag = capture
+        .lag
+        .map_or_else(|| "?".to_owned(), |lag| format!("{}, the largest of its changefeeds", units::spoken(lag)));
+    field(head, "lag", &lag, Role::Plain, WIDTH);
     let asked =
         capture.seen_at.map_or_else(|| "never".to_owned(), |at| format!("{} ago", units::spoken(now.since(at))));
     field(head, "last asked", &asked, Role::Plain, WIDTH);

@@ -111,6 +111,9 @@ impl Dialog {
         if let Some(choice) = chosen(command, view) {
             text.insert(0, choice);
         }
+        if command == Command::Abort {
+            text.extend(offered(view));
+        }
         if matches!(command, Command::Abort | Command::Close) {
             text.extend(owed(view));
         }
@@ -236,6 +239,32 @@ pub(crate) fn left_behind(view: &View) -> Vec<String> {
     text
 }
 
+/// What the abort then offers.
+fn offered(view: &View) -> Option<String> {
+    let (step, phase) = view.current()?;
+    let target = &step.target;
+    match (phase.kind, step.kind) {
+        _ if !matches!(phase.state, PhaseState::Running | PhaseState::Asking) => None,
+        (PhaseKind::Drain, _) => {
+            Some(format!("You are then offered to recover it: restart it on {}.", binary(view, target)))
+        }
+        (PhaseKind::Restart, StepKind::Capture | StepKind::Recover) => {
+            Some("You are then offered to start it, should it be down.".to_owned())
+        }
+        (PhaseKind::EnterUpgrading | PhaseKind::LeaveUpgrading, _) => {
+            Some("You are then offered to finish the upgrade, so that user DDL runs again.".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// The version a capture has, for a sentence.
+fn binary(view: &View, address: &str) -> String {
+    let capture = view.groups.iter().flat_map(|group| &group.captures).find(|capture| capture.address == address);
+    let version = capture.and_then(|capture| capture.version.as_ref());
+    version.map_or_else(|| "the binary it has".to_owned(), ToString::to_string)
+}
+
 fn by_phase(view: &View) -> String {
     let nothing = "Nothing new is left behind: no phase is under way.";
     let Some((step, phase)) = view.current() else { return nothing.to_owned() };
@@ -243,37 +272,30 @@ fn by_phase(view: &View) -> String {
         return nothing.to_owned();
     }
     let target = &step.target;
-    let has = view.groups.iter().flat_map(|group| &group.captures).find(|capture| &capture.address == target);
-    let has =
-        has.and_then(|capture| capture.version.as_ref()).map_or("the binary it has".to_owned(), ToString::to_string);
+    let hangs = "user DDL hangs until the upgrade is finished";
     match (phase.kind, step.kind) {
         (PhaseKind::Resign, _) => {
             format!("{target} has been asked to hand the owner's duty over; another owner may stand.")
         }
         (PhaseKind::Drain, _) => format!(
             "{target} goes on draining and takes no table again until it is restarted; meanwhile the whole cluster \
-             does not balance. You are then offered to recover it: restart it on {has}."
+             does not balance."
         ),
-        (PhaseKind::Restart, StepKind::Tidb) => format!(
-            "{target} may be down or half-way to the new version, and user DDL hangs until the upgrade is finished. It \
-             is not started or rolled back by itself."
-        ),
-        (PhaseKind::Restart, _) => {
-            format!("{target} is being restarted: it may stay down. You are then offered to start it.")
+        (PhaseKind::Restart, StepKind::Tidb) => {
+            format!(
+                "{target} may be down or half-way to the new version, and {hangs}. Nothing rolls it back by itself."
+            )
         }
+        (PhaseKind::Restart, _) => format!("{target} is being restarted; it may stay down."),
         (PhaseKind::Verify | PhaseKind::Settle, StepKind::Tidb) => {
-            format!("{target} has been restarted; versions are mixed and user DDL hangs until the upgrade is finished.")
+            format!("{target} has been restarted; versions are mixed and {hangs}.")
         }
         (PhaseKind::Verify, _) => format!("{target} has been restarted, but nothing proves yet that it works."),
         (PhaseKind::Settle, _) => format!("{target} runs the new binary; its changefeeds may still be behind."),
         (PhaseKind::HandOver, _) => "PD and TiKV stay as they are now; TiDB is not upgraded.".to_owned(),
-        (PhaseKind::EnterUpgrading, _) => {
-            "The TiDB cluster may be in the upgrading state: user DDL then hangs until the upgrade is finished."
-                .to_owned()
-        }
+        (PhaseKind::EnterUpgrading, _) => format!("The TiDB cluster may be in the upgrading state: then {hangs}."),
         (PhaseKind::LeaveUpgrading, _) => {
-            "The TiDB cluster may still be in the upgrading state: user DDL then hangs until the upgrade is finished."
-                .to_owned()
+            format!("The TiDB cluster may still be in the upgrading state: then {hangs}.")
         }
     }
 }
@@ -291,8 +313,6 @@ pub(crate) fn owed(view: &View) -> Vec<String> {
     if view.owed.is_empty() {
         return vec!["Owed: nothing.".to_owned()];
     }
-    view.owed
-        .iter()
-        .map(|owed| format!("Owed: {} {}. {} By hand: {}", owed.kind, owed.target, owed.what, owed.how))
-        .collect()
+    // What it means has been said above; what pays it has not.
+    view.owed.iter().map(|owed| format!("Owed: {} {}. By hand: {}.", owed.kind, owed.target, owed.how)).collect()
 }

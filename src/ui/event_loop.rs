@@ -150,14 +150,14 @@ impl<S: Surface> Loop<'_, S> {
     fn take(&mut self, msg: Msg) {
         self.state.now = self.handle.clock().now();
         for effect in update(&mut self.state, &self.view, msg) {
-            self.perform(effect);
+            self.perform(&effect);
         }
         self.retitle();
         self.frames.request(self.start.elapsed());
     }
 
-    fn perform(&mut self, effect: UiEffect) {
-        let done = match effect {
+    fn perform(&mut self, effect: &UiEffect) {
+        let done = match *effect {
             UiEffect::Tell(command) => {
                 self.order(command, Purpose::Tell(command));
                 Ok(())

@@ -8,7 +8,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use crate::rollout::command::{Command, Permission};
 use crate::rollout::view::{Mode, View};
 
-use super::state::{Pane, UiState};
+use super::state::{Pane, Steering, UiState};
 
 /// What a key can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -212,9 +212,11 @@ pub(crate) const fn asks_first(command: Command) -> bool {
 /// Whether an action does something now, or why not. Keys, footer and help ask here and nowhere else.
 pub(crate) fn permission(action: Action, view: &View, state: &UiState) -> Permission {
     match action {
-        Action::Tell(_) if !state.can_command => Err("this screen only looks; it steers nothing".to_owned()),
-        Action::Tell(_) if state.is_engine_gone => Err("the rollout is no longer running in this program".to_owned()),
-        Action::Tell(command) => view.permission(command),
+        Action::Tell(command) => match state.steering {
+            Steering::Allowed => view.permission(command),
+            Steering::LooksOnly => Err("this screen only looks; it steers nothing".to_owned()),
+            Steering::EngineGone => Err("the rollout no longer runs in this program".to_owned()),
+        },
         Action::Filter if !matches!(state.focus, Pane::Captures | Pane::Events) => {
             Err("only captures and events can be filtered; Tab goes there".to_owned())
         }

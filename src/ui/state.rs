@@ -86,6 +86,17 @@ pub(crate) enum Modal {
     Dialog(Dialog),
 }
 
+/// Whether this screen may steer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Steering {
+    /// It may.
+    Allowed,
+    /// It was opened to look only.
+    LooksOnly,
+    /// There is nothing left to steer: the engine is gone.
+    EngineGone,
+}
+
 /// A line shown for a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Notice {
@@ -105,9 +116,7 @@ pub(crate) struct UiState {
     /// Columns and rows.
     pub(crate) size: (u16, u16),
     /// Whether keys may give commands.
-    pub(crate) can_command: bool,
-    /// Whether nothing will change any more because the engine is gone.
-    pub(crate) is_engine_gone: bool,
+    pub(crate) steering: Steering,
     /// Where the keys go.
     pub(crate) focus: Pane,
     /// The selected capture.
@@ -148,8 +157,7 @@ impl UiState {
         Self {
             now,
             size,
-            can_command: options.can_command,
-            is_engine_gone: false,
+            steering: if options.can_command { Steering::Allowed } else { Steering::LooksOnly },
             focus: Pane::Captures,
             capture: None,
             changefeed: None,

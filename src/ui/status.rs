@@ -50,7 +50,9 @@ pub(crate) const fn of_phase(state: PhaseState) -> Status {
 /// A step; between two of its phases it is the one going on.
 pub(crate) fn of_step(step: &StepView, is_current: bool) -> Status {
     match (step.state(), is_current) {
-        (PhaseState::Waiting, true) => of_phase(PhaseState::Running),
+        (PhaseState::Waiting, true) if step.phases.iter().any(|phase| phase.state.is_over()) => {
+            of_phase(PhaseState::Running)
+        }
         (PhaseState::Done, _) if step.phases.iter().any(|phase| phase.state == PhaseState::Aborted) => {
             of_phase(PhaseState::Aborted)
         }

@@ -15,7 +15,7 @@ use super::dialog::{Answer, Ask, Dialog};
 use super::keymap::{self, Action, Chord};
 use super::message::{Msg, UiEffect};
 use super::select;
-use super::state::{Detail, Modal, Notice, Pane, Subject, UiState, is_watching};
+use super::state::{Detail, Modal, Notice, Pane, Steering, Subject, UiState, is_watching};
 use super::widgets::{text, window};
 
 /// How long a notice stands.
@@ -51,16 +51,14 @@ pub(crate) fn update(state: &mut UiState, view: &Arc<View>, msg: Msg) -> Vec<UiE
             state.push_entry(state.now, Weight::Warning, format!("{count} {noun} not shown: they came too fast"));
             Vec::new()
         }
-        Msg::Answered(command, Ok(())) => {
-            notice(state, &format!("{}: taken", command.name()), false);
-            Vec::new()
-        }
+        // What it does is seen at once; a line about it would only hide the keys.
+        Msg::Answered(_, Ok(())) => Vec::new(),
         Msg::Answered(command, Err(why)) => {
             notice(state, &format!("{} refused: {why}", command.name()), true);
             Vec::new()
         }
         Msg::EngineGone => {
-            state.is_engine_gone = true;
+            state.steering = Steering::EngineGone;
             Vec::new()
         }
     }
@@ -120,16 +118,16 @@ fn on_key(state: &mut UiState, view: &Arc<View>, key: &KeyEvent) -> Vec<UiEffect
     match state.modals.last() {
         Some(Modal::Dialog(_)) => on_dialog_key(state, view, key),
         Some(Modal::Help(_) | Modal::Detail(_)) => on_page_key(state, view, bound),
-        None => match bound {
-            Some(action) => act(state, view, action),
-            None => {
-                if let KeyCode::Char(_) = key.code {
-                    let help = keymap::key(Action::Help);
-                    notice(state, &format!("{} does nothing; {help} shows the keys", chord.name()), true);
-                }
-                Vec::new()
+        None => {
+            if let Some(action) = bound {
+                return act(state, view, action);
             }
-        },
+            if let KeyCode::Char(_) = key.code {
+                let help = keymap::key(Action::Help);
+                notice(state, &format!("{} does nothing; {help} shows the keys", chord.name()), true);
+            }
+            Vec::new()
+        }
     }
 }
 
@@ -372,8 +370,8 @@ fn leave(state: &mut UiState, view: &Arc<View>) -> Vec<UiEffect> {
     if matches!(view.mode, Mode::Ended(_)) {
         return vec![UiEffect::Quit(Leave::Ended)];
     }
-    let has_nothing_to_lose = view.mode == Mode::Reading || is_watching(view) || !state.can_command;
-    if has_nothing_to_lose || state.is_engine_gone {
+    let has_nothing_to_lose = view.mode == Mode::Reading || is_watching(view) || state.steering != Steering::Allowed;
+    if has_nothing_to_lose {
         return vec![UiEffect::Quit(Leave::Left)];
     }
     let is_open = |modal: &Modal| matches!(modal, Modal::Dialog(Dialog { ask: Ask::Leave, .. }));
@@ -382,3 +380,6 @@ fn leave(state: &mut UiState, view: &Arc<View>) -> Vec<UiEffect> {
     }
     Vec::new()
 }
+
+#[cfg(test)]
+mod tests;

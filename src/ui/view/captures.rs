@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use crate::cluster::{Observed, units};
-use crate::rollout::view::{CaptureView, GroupView, Standing, View};
+use crate::rollout::view::{CaptureView, GroupView, PhaseState, Standing, View};
 
 use super::super::select;
 use super::super::state::Pane;
@@ -40,7 +40,9 @@ impl Columns {
         if rest(&columns) > longest.min(22) + 14 {
             columns.age = 6;
         }
-        columns.name = longest.min(rest(&columns).saturating_sub(2));
+        // A very long name gives way to the bar: its middle says the least.
+        let room = rest(&columns).saturating_sub(2);
+        columns.name = longest.min(room.saturating_sub(11).max(22)).min(room);
         let over = rest(&columns).saturating_sub(columns.name + 2);
         if over >= 5 {
             columns.bar = over.min(60) - 1;
@@ -142,8 +144,10 @@ fn heading(ctx: &Ctx<'_>, columns: &Columns) -> Line<'static> {
 
 fn sign(ctx: &Ctx<'_>, capture: &CaptureView) -> (&'static str, Role) {
     let view = ctx.view;
-    let is_target =
-        view.current().is_some_and(|(step, phase)| step.target == capture.address && !phase.state.is_over());
+    let is_target = view.current().is_some_and(|(step, phase)| {
+        let is_begun = step.phases.iter().any(|phase| phase.state != PhaseState::Waiting);
+        step.target == capture.address && is_begun && !phase.state.is_over()
+    });
     let is_at_target = match (&view.title.to, &capture.version) {
         (Some(to), Some(version)) => version.is_same_release(to),
         _ => false,
@@ -173,7 +177,10 @@ fn row(ctx: &Ctx<'_>, capture: &CaptureView, columns: &Columns, most: u64, is_ch
         Span::raw(" "),
         ctx.span(owner, Role::Strong),
         Span::raw(" "),
-        ctx.span(text::name(&capture.address, columns.name + 2), if is_gone { Role::Dim } else { Role::Plain }),
+        ctx.span(
+            text::left(&text::cut_middle(&capture.address, columns.name), columns.name + 2),
+            if is_gone { Role::Dim } else { Role::Plain },
+        ),
         ctx.span(text::left(version, columns.version), unknown(capture.version.is_some())),
         Span::raw(" "),
         ctx.span(text::left(state.word, columns.state), state.role),

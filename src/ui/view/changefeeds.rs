@@ -13,7 +13,7 @@ use super::super::status;
 use super::super::theme::Role;
 use super::super::widgets::{bar, pane, text, window};
 use super::Ctx;
-use super::words::{OLD, short};
+use super::words::{OLD, fitted, part, short};
 
 /// Whether the list could be read for every `TiCDC` cluster.
 fn is_known(ctx: &Ctx<'_>) -> bool {
@@ -78,39 +78,24 @@ fn row(ctx: &Ctx<'_>, feed: &ChangefeedView, name: usize, width: usize, is_chose
 
 /// One line for where there is no room for more: how many in which state, and the worst.
 pub(super) fn summary(ctx: &Ctx<'_>, width: u16) -> Line<'static> {
-    let mut spans = vec![ctx.span(" changefeeds ", Role::Strong)];
+    let mut parts = vec![part(ctx.span(" changefeeds ", Role::Strong), 0)];
     if !is_known(ctx) {
-        spans.push(ctx.span("?", Role::Warn));
-        return Line::from(spans);
+        parts.push(part(ctx.span("? not read yet", Role::Warn), 0));
+        return fitted(parts, Vec::new(), usize::from(width));
     }
     let total = changefeeds(ctx.view).count();
     let good = changefeeds(ctx.view).filter(|feed| feed.state.word() == "normal").count();
-    let role = if good == total { Role::Good } else { Role::Warn };
-    spans.push(ctx.span(format!("{} {good} of {total} normal", if good == total { "●" } else { "▲" }), role));
+    let (glyph, role) = if good == total { ("●", Role::Good) } else { ("▲", Role::Warn) };
+    parts.push(part(ctx.span(format!("{glyph} {good} of {total} normal"), role), 0));
     if let Some(feed) = changefeeds(ctx.view).find(|feed| feed.state.word() != "normal") {
-        spans.push(ctx.span(format!(" · {} {}", text::cut_middle(&feed.id.label(), 16), feed.state), Role::Warn));
+        let (_, role) = status::of_changefeed(&feed.state);
+        parts.push(part(ctx.span(format!(" · {} {}", text::cut_middle(&feed.id.label(), 16), feed.state), role), 1));
     }
     let worst = changefeeds(ctx.view).filter_map(|feed| Some((feed.lag?, feed))).max_by_key(|(lag, _)| *lag);
     if let Some((lag, feed)) = worst {
-        let text = format!(" · worst lag {} {}", short(lag), text::cut_middle(&feed.id.label(), 16));
-        spans.push(ctx.span(text, Role::Plain));
+        parts.push(part(ctx.span(format!(" · lag {}", short(lag)), Role::Plain), 2));
+        parts.push(part(ctx.span(format!(" {}", text::cut_middle(&feed.id.label(), 16)), Role::Plain), 4));
     }
-    spans.extend(age(ctx));
-    clipped(spans, width)
-}
-
-/// A line cut with an ellipsis, keeping the styles.
-pub(super) fn clipped(spans: Vec<Span<'static>>, width: u16) -> Line<'static> {
-    let mut left = usize::from(width);
-    let mut out = Vec::with_capacity(spans.len());
-    for span in spans {
-        let taken = text::width(&span.content);
-        if taken > left {
-            out.push(Span::styled(text::cut(&span.content, left), span.style));
-            break;
-        }
-        left -= taken;
-        out.push(span);
-    }
-    Line::from(out)
+    parts.extend(age(ctx).map(|span| part(span, 3)));
+    fitted(parts, Vec::new(), usize::from(width))
 }

@@ -6,6 +6,7 @@ use ratatui::layout::Rect;
 use crate::cluster::units;
 use crate::rollout::view::{Mode, PhaseState, View};
 
+use super::super::state::Steering;
 use super::super::status;
 use super::super::theme::Role;
 use super::super::widgets::pane;
@@ -36,11 +37,11 @@ fn title(ctx: &Ctx<'_>, columns: usize) -> ratatui::text::Line<'static> {
     if !title.executor.is_empty() && title.executor != "sim" {
         left.push(part(ctx.span(format!("  by {}", title.executor), Role::Dim), 3));
     }
-    if !ctx.state.can_command {
+    if ctx.state.steering == Steering::LooksOnly {
         left.push(part(ctx.span("  looks only", Role::Dim), 2));
     }
     let mut right = Vec::new();
-    if ctx.state.is_engine_gone && !matches!(ctx.view.mode, Mode::Ended(_)) {
+    if ctx.state.steering == Steering::EngineGone && !matches!(ctx.view.mode, Mode::Ended(_)) {
         right.push(part(ctx.span(" STOPPED: nothing here changes any more ", Role::Mark), 0));
     }
     if let Some((_, at)) = ctx.state.frozen {
@@ -73,7 +74,13 @@ fn progress(ctx: &Ctx<'_>, columns: usize) -> ratatui::text::Line<'static> {
     let view = ctx.view;
     let (word, role) = mode(view);
     let mut left = vec![part(ctx.span(format!(" {word}"), role), 0)];
-    if let (false, Some((step, phase))) = (matches!(view.mode, Mode::Ended(_)), next(view)) {
+    // After an abort nothing is next: what comes is for the person to say.
+    let shown = match view.mode {
+        Mode::Ended(_) => None,
+        Mode::Aborted => next(view).filter(|(_, phase)| phase.state != PhaseState::Waiting),
+        _ => next(view),
+    };
+    if let Some((step, phase)) = shown {
         let what = format!("{} {}", phase.kind.word(), step.target);
         let text = match (phase.state, phase.started_at) {
             (PhaseState::Waiting, _) => format!("  next: {what}"),

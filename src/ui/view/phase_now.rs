@@ -63,8 +63,12 @@ fn draw_phase(buf: &mut Buffer, area: Rect, step: &StepView, phase: &PhaseView, 
         let keys = [Command::Step, Command::Continue]
             .into_iter()
             .filter(|command| keymap::permission(Action::Tell(*command), ctx.live, ctx.state).is_ok());
-        let keys: Vec<_> =
-            keys.map(|command| format!("{} {}", keymap::key(Action::Tell(command)), command.help())).collect();
+        let keys: Vec<_> = keys
+            .map(|command| {
+                let what = if command == Command::Step { "runs it, then waits" } else { "runs on from here" };
+                format!("{} {what}", keymap::key(Action::Tell(command)))
+            })
+            .collect();
         if !keys.is_empty() {
             texts.push((keys.join(" · "), Role::Key));
         }
@@ -75,13 +79,11 @@ fn draw_phase(buf: &mut Buffer, area: Rect, step: &StepView, phase: &PhaseView, 
 /// What a phase does, for those who see it for the first time.
 const fn explained(kind: PhaseKind) -> &'static str {
     match kind {
-        PhaseKind::Resign => "The owner hands its duty to another capture; then it can be drained.",
-        PhaseKind::Drain => {
-            "The capture gives its tables to the others. From then on it takes none until it is restarted."
-        }
-        PhaseKind::Restart => "The process is stopped, replaced and started; first its emptiness is proven once more.",
-        PhaseKind::Verify => "The new process has to prove itself: new id, target version, listed and alive.",
-        PhaseKind::Settle => "Every changefeed has to run as before, its checkpoint moving and its lag small.",
+        PhaseKind::Resign => "The owner hands its duty to another capture, so that it can be drained.",
+        PhaseKind::Drain => "It gives its tables to the others, and takes none until it is restarted.",
+        PhaseKind::Restart => "Proven empty once more, it is stopped, replaced and started.",
+        PhaseKind::Verify => "The new process proves itself: new id, target version, listed, alive.",
+        PhaseKind::Settle => "Every changefeed runs as before: checkpoint moving, lag small.",
         PhaseKind::HandOver => "PD and TiKV are upgraded with your cluster manager; this program does not touch them.",
         PhaseKind::EnterUpgrading => "TiDB enters the upgrading state: from then on user DDL hangs until it is left.",
         PhaseKind::LeaveUpgrading => "TiDB leaves the upgrading state: user DDL runs again.",
@@ -96,7 +98,8 @@ fn draw_drain(buf: &mut Buffer, area: Rect, drain: &DrainView, ctx: &Ctx<'_>) {
         title.push(ctx.span(format!(" ▶ for {}", units::clock(ctx.now.since(drain.started_at))), Role::Active));
     }
     let inner = ctx.frame(buf, area, title, None);
-    let width = usize::from(inner.width);
+    // On a wide terminal the figures stay together, where one glance takes them all in.
+    let width = usize::from(inner.width).min(100);
     let mut lines = vec![progress(ctx, drain, width), speed(ctx, drain, width)];
     lines.push(by_changefeed(ctx, drain, width));
     let waiting = drain.waiting_for.as_str();

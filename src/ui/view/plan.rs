@@ -39,6 +39,9 @@ const fn is_single(step: &StepView) -> bool {
     matches!(step.kind, StepKind::HandOver | StepKind::EnterUpgrading | StepKind::LeaveUpgrading)
 }
 
+/// Whether the phases of a step are shown.
+type Unfolds<'a> = dyn Fn(usize, &StepView) -> bool + 'a;
+
 fn rows(view: &View, unfolds: impl Fn(usize, &StepView) -> bool) -> Vec<Row> {
     let mut rows = Vec::with_capacity(view.plan.len() * 2);
     let mut at = 0;
@@ -81,7 +84,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, ctx: &Ctx<'_>) {
         index == chosen || is_held || view.cursor.is_some_and(|(step, _)| step == index)
     };
     // What is done folds first, then what is still to come; what goes on now never does.
-    let levels: [&dyn Fn(usize, &StepView) -> bool; 3] =
+    let levels: [&Unfolds<'_>; 3] =
         [&|_, _| true, &|index, step| matters(index, step) || !step.state().is_over(), &matters];
     let shown = levels.iter().map(|unfolds| rows(view, unfolds)).find(|rows| rows.len() <= height);
     let shown = shown.unwrap_or_else(|| rows(view, matters));

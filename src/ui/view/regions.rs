@@ -131,18 +131,20 @@ impl Regions {
         let most = (body.height * 2 / 5).max(5);
         self.captures = Some(take(&mut body, Self::captures_wanted(ctx).min(most)));
         if let Some(wanted) = banner::wanted(ctx, body.width) {
+            // A single row left over is of no use to anything else.
+            let wanted = if wanted + 1 == body.height { body.height } else { wanted };
             self.banner = Some(take(&mut body, wanted));
             if body.height >= 2 {
                 self.summary = Some(take(&mut body, 2));
             }
             if body.height >= 5 {
-                let columns = (body.width * 2 / 5).clamp(28, 44);
+                let columns = (body.width * 3 / 7).clamp(28, 44);
                 self.plan = Some(take_left(&mut body, columns));
             }
             self.rest(body);
             return;
         }
-        let columns = (body.width * 2 / 5).clamp(28, 44);
+        let columns = (body.width * 3 / 7).clamp(28, 44);
         self.plan = Some(take_left(&mut body, columns));
         let rows = if body.height >= 12 { 6 } else { 4 };
         self.now = Some(take(&mut body, rows));

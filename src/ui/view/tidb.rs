@@ -13,40 +13,46 @@ use super::super::status;
 use super::super::theme::Role;
 use super::super::widgets::{pane, text, window};
 use super::Ctx;
-use super::changefeeds::clipped;
-use super::words::OLD;
+use super::words::{OLD, Part, fitted, part};
 
-/// `0 of 2 on v8.5.4 · normal`, or since when DDL hangs.
-fn state(ctx: &Ctx<'_>, tidb: &TidbView) -> Vec<Span<'static>> {
-    let mut spans = Vec::new();
+/// ` 0 of 2 on v8.5.4 · normal`; if user DDL hangs, that comes first.
+fn state(ctx: &Ctx<'_>, tidb: &TidbView) -> Vec<Part> {
     let all = tidb.servers.len();
-    if let Some(to) = &ctx.view.title.to {
-        let at = |s: &&TidbServerView| s.version.last().is_some_and(|version| version.is_same_release(to));
-        spans.push(ctx.span(format!(" {} of {all} on {to}", tidb.servers.iter().filter(at).count()), Role::Plain));
-    } else {
-        spans.push(ctx.span(format!(" {all}"), Role::Plain));
-    }
-    match tidb.is_upgrading.last() {
-        Some(false) => spans.push(ctx.span(" · normal", Role::Plain)),
+    let count = match &ctx.view.title.to {
+        _ if all == 0 => " ? not read yet".to_owned(),
+        Some(to) => {
+            let at = |s: &&TidbServerView| s.version.last().is_some_and(|version| version.is_same_release(to));
+            format!(" {} of {all} on {to}", tidb.servers.iter().filter(at).count())
+        }
+        None => format!(" {}", units::counted(u64::try_from(all).unwrap_or(u64::MAX), "server")),
+    };
+    let count = part(ctx.span(count, if all == 0 { Role::Warn } else { Role::Plain }), 3);
+    let mut parts = match tidb.is_upgrading.last() {
+        Some(false) => vec![count, part(ctx.span(" · normal", Role::Plain), 0)],
         Some(true) => {
             let since = tidb
                 .upgrading_since
-                .map_or_else(String::new, |since| format!(" for {}", units::clock(ctx.now.since(since))));
-            spans.push(ctx.span(format!(" · UPGRADING, user DDL hangs{since}"), Role::Warn));
+                .map_or_else(|| " ".to_owned(), |since| format!(" {} ", units::clock(ctx.now.since(since))));
+            let hangs = format!(" UPGRADING{since}user DDL hangs");
+            vec![part(ctx.span(hangs, Role::Warn), 0), part(ctx.span(" ·", Role::Plain), 3), count]
         }
-        None => spans.push(ctx.span(" · state ?", Role::Warn)),
-    }
+        None if all == 0 => vec![count],
+        None => vec![count, part(ctx.span(" · state ?", Role::Warn), 0)],
+    };
     if let Some(age) = tidb.is_upgrading.age(ctx.now).filter(|age| *age > OLD) {
-        spans.push(ctx.span(format!(" · {} old", units::spoken(age)), Role::Warn));
+        parts.push(part(ctx.span(format!(" · {} old", units::spoken(age)), Role::Warn), 1));
     }
-    spans
+    parts
 }
 
 pub(super) fn draw(buf: &mut Buffer, area: Rect, ctx: &Ctx<'_>) {
     let view = ctx.view;
     let mut title = vec![ctx.span(if view.tidb.is_some() { "TiDB" } else { "PD" }, Role::Strong)];
     if let Some(tidb) = &view.tidb {
-        title.extend(state(ctx, tidb));
+        let room = usize::from(area.width).saturating_sub(10);
+        title.extend(
+            fitted(state(ctx, tidb), Vec::new(), room).spans.into_iter().filter(|s| !s.content.trim().is_empty()),
+        );
     }
     let inner = ctx.frame(buf, area, title, Some(Pane::Tidb));
     let (width, height) = (usize::from(inner.width), usize::from(inner.height));
@@ -97,24 +103,27 @@ fn pd_row(ctx: &Ctx<'_>, pd: &PdView, name: usize) -> Line<'static> {
 
 /// One line for where there is no room for more.
 pub(super) fn summary(ctx: &Ctx<'_>, width: u16) -> Line<'static> {
-    let mut spans = Vec::new();
+    let mut parts = Vec::new();
     if let Some(tidb) = &ctx.view.tidb {
-        spans.push(ctx.span(" TiDB", Role::Strong));
-        spans.extend(state(ctx, tidb));
+        parts.push(part(ctx.span(" TiDB", Role::Strong), 0));
+        parts.extend(state(ctx, tidb));
         let down = tidb.servers.iter().find(|server| server.serves.failure().is_some());
         if let Some(server) = down {
-            spans.push(ctx.span(format!(" · {} does not serve", text::cut_middle(&server.address, 21)), Role::Bad));
+            parts.push(part(
+                ctx.span(format!(" · {} does not serve", text::cut_middle(&server.address, 21)), Role::Bad),
+                2,
+            ));
         }
         if let Some(server) = tidb.servers.iter().find(|server| server.is_ddl_owner == Some(true)) {
             let address = text::cut_middle(&server.address, 21);
-            spans.push(ctx.span(format!(" · DDL owner {address}"), Role::Plain));
+            parts.push(part(ctx.span(format!(" · DDL owner {address}"), Role::Plain), 5));
         }
     }
     if let Some(pd) = ctx.view.pd.first() {
         let version = pd.version.last().map_or("?", |version| version.as_str());
         let more = if ctx.view.pd.len() > 1 { format!(" +{}", ctx.view.pd.len() - 1) } else { String::new() };
-        spans.push(ctx.span(if spans.is_empty() { " PD" } else { " · PD" }, Role::Plain));
-        spans.push(ctx.span(format!(" {version}{more}"), Role::Plain));
+        let lead = if parts.is_empty() { " PD" } else { " · PD" };
+        parts.push(part(ctx.span(format!("{lead} {version}{more}"), Role::Plain), 4));
     }
-    clipped(spans, width)
+    fitted(parts, Vec::new(), usize::from(width))
 }
