@@ -7,8 +7,10 @@
 
 use std::io;
 
+use crate::cluster::Timestamp;
 use crate::driver::handle::Handle;
 use crate::rollout::command::Who;
+use crate::rollout::view::View;
 
 mod detail;
 mod dialog;
@@ -74,6 +76,18 @@ pub enum UiError {
 /// Whether the environment asks for no colour: `NO_COLOR` set to anything but nothing, or a dumb terminal.
 pub fn wants_no_colour(no_color: Option<&str>, term: Option<&str>) -> bool {
     no_color.is_some_and(|value| !value.is_empty()) || term == Some("dumb")
+}
+
+/// Every action with its keys and what it does, in the order of the help page: for the README, which must not drift.
+pub fn keys() -> Vec<(String, &'static str)> {
+    let names = |keys: &[keymap::Chord]| keys.iter().map(|chord| chord.name()).collect::<Vec<_>>().join(", ");
+    keymap::BINDINGS.iter().map(|binding| (names(binding.keys), binding.help)).collect()
+}
+
+/// Draws one frame of a fresh screen into a buffer: for measuring, and for looking at a view without a terminal.
+pub fn paint(buf: &mut ratatui::buffer::Buffer, view: &View, now: Timestamp, options: &Options) {
+    let state = state::UiState::new(options, now, (buf.area.width, buf.area.height));
+    view::draw(buf, view, &state, theme::Theme::new(!options.no_color, options.ascii));
 }
 
 /// Takes the terminal, shows the rollout until the person leaves or something ends it, and gives the terminal back.

@@ -83,7 +83,7 @@ pub(crate) fn content<'a>(
         Subject::Capture { id, address } => {
             page.title = format!("Capture {address}");
             if let Some(capture) = view.capture(id) {
-                of_capture(&mut page, view, capture, &detail.filter, now);
+                of_capture(&mut page, view, capture, &detail.filter, width, now);
             } else {
                 let text = format!("Capture {id} is no longer there; a restarted process has another id.");
                 page.head.extend(text::wrap(&text, width).into_iter().map(|line| (line, Role::Warn)));
@@ -134,39 +134,45 @@ fn aged<T>(observed: &Observed<T>, now: Timestamp) -> (String, Role) {
     }
 }
 
-fn of_capture<'a>(page: &mut Content<'a>, view: &View, capture: &'a CaptureView, filter: &str, now: Timestamp) {
-    const WIDTH: usize = 100;
+fn of_capture<'a>(
+    page: &mut Content<'a>,
+    view: &View,
+    capture: &'a CaptureView,
+    filter: &str,
+    width: usize,
+    now: Timestamp,
+) {
     let head = &mut page.head;
     let state = status::of_capture(view, capture);
-    field(head, "id", capture.id.as_str(), Role::Plain, WIDTH);
-    field(head, "address", &capture.address, Role::Plain, WIDTH);
+    field(head, "id", capture.id.as_str(), Role::Plain, width);
+    field(head, "address", &capture.address, Role::Plain, width);
     let version = capture.version.as_ref().map_or("?", |version| version.as_str());
     let architecture = capture.architecture.map_or("? architecture", |a| match a.word() {
         "new" => "new architecture",
         _ => "classic architecture",
     });
-    field(head, "version", &format!("{version}, {architecture}"), Role::Plain, WIDTH);
+    field(head, "version", &format!("{version}, {architecture}"), Role::Plain, width);
     let raw = capture.liveness.raw.map_or_else(|| "not said".to_owned(), |raw| raw.to_string());
-    field(head, "state", &format!("{} {} (liveness {raw})", state.glyph, state.word), state.role, WIDTH);
+    field(head, "state", &format!("{} {} (liveness {raw})", state.glyph, state.word), state.role, width);
     let standing = match capture.standing {
         Standing::Present => "listed, and answers as itself",
         Standing::Ghost => "listed, but another process or nobody answers at its address: it is leaving",
         Standing::Unlisted => "answers, but is in no list (yet)",
         Standing::Silent => "listed; its own answer could not be read",
     };
-    field(head, "seen", standing, Role::Plain, WIDTH);
+    field(head, "seen", standing, Role::Plain, width);
     let duty = if capture.is_owner { "♛ owner of its TiCDC cluster" } else { "none" };
-    field(head, "duty", duty, Role::Plain, WIDTH);
+    field(head, "duty", duty, Role::Plain, width);
     let lag = capture
         .lag
         .map_or_else(|| "?".to_owned(), |lag| format!("{}, the largest of its changefeeds", units::spoken(lag)));
-    field(head, "lag", &lag, Role::Plain, WIDTH);
+    field(head, "lag", &lag, Role::Plain, width);
     let asked =
         capture.seen_at.map_or_else(|| "never".to_owned(), |at| format!("{} ago", units::spoken(now.since(at))));
-    field(head, "last asked", &asked, Role::Plain, WIDTH);
+    field(head, "last asked", &asked, Role::Plain, width);
     let (age, role) = aged(&capture.tables, now);
     let count = capture.table_count().map_or_else(|| "? tables".to_owned(), |count| units::counted(count, "table"));
-    field(head, "tables", &format!("{count}, read {age}"), role, WIDTH);
+    field(head, "tables", &format!("{count}, read {age}"), role, width);
     head.push((String::new(), Role::Plain));
     let Some(tables) = capture.tables.last() else { return };
     for (feed, ids) in tables.iter().filter(|(_, ids)| !ids.is_empty()) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::cluster::Timestamp;
 use crate::rollout::command::Command;
-use crate::rollout::view::{Mode, PhaseKind, PhaseState, StepKind, View};
+use crate::rollout::view::{Mode, PhaseKind, PhaseState, Standing, StepKind, View};
 
 /// How long a dialog stands before it takes an answer.
 pub(crate) const SETTLES: Duration = Duration::from_millis(300);
@@ -260,7 +260,8 @@ fn offered(view: &View) -> Option<String> {
 
 /// The version a capture has, for a sentence.
 fn binary(view: &View, address: &str) -> String {
-    let capture = view.groups.iter().flat_map(|group| &group.captures).find(|capture| capture.address == address);
+    let mut captures = view.groups.iter().flat_map(|group| &group.captures);
+    let capture = captures.find(|capture| capture.address == address && capture.standing != Standing::Ghost);
     let version = capture.and_then(|capture| capture.version.as_ref());
     version.map_or_else(|| "the binary it has".to_owned(), ToString::to_string)
 }

@@ -217,6 +217,9 @@ fn title(view: &View) -> String {
     let what = match (&view.mode, view.current()) {
         (Mode::Ended(ending), _) => format!("ended: {}", super::status::of_outcome(ending.outcome).word),
         (_, _) if calls_for_person(view) => "▮▮ waiting for you".to_owned(),
+        (Mode::Stepping | Mode::Paused, Some((step, phase))) => {
+            format!("▮▮ {} {}", phase.kind.word(), step.target)
+        }
         (mode, Some((step, phase))) => format!("{} {} {}", mode.word(), phase.kind.word(), step.target),
         (mode, None) => mode.word().to_owned(),
     };

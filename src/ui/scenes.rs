@@ -6,8 +6,8 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use proptest::prelude::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use ratatui::buffer::Buffer;
-use ratatui::style::{Color, Modifier};
+use ratatui::buffer::{Buffer, Cell};
+use ratatui::style::Modifier;
 
 use crate::rollout::view::View;
 
@@ -66,6 +66,15 @@ fn draining() {
 }
 
 #[test]
+fn draining_at_sizes_between() {
+    for (columns, rows) in [(60, 15), (80, 50), (120, 40)] {
+        let mut state = fixture::state();
+        state.size = (columns, rows);
+        insta::assert_snapshot!(format!("draining_{columns}x{rows}"), text(&fixture::draining(), &state));
+    }
+}
+
+#[test]
 fn question() {
     scene("question", fixture::question(), &[]);
 }
@@ -110,7 +119,7 @@ fn refused_key() {
     scene("refused_key", fixture::draining(), &[KeyCode::Char('s')]);
 }
 
-fn cells(buf: &Buffer, row: u16) -> impl Iterator<Item = &ratatui::buffer::Cell> {
+fn cells(buf: &Buffer, row: u16) -> impl Iterator<Item = &Cell> {
     (0..buf.area.width).map(move |x| &buf[(x, row)])
 }
 
@@ -120,10 +129,11 @@ fn without_colour_the_selected_row_is_reversed_and_no_cell_has_a_colour() {
     let terminal = painted(&view, &fixture::state(), Theme::new(false, false));
     let buf = terminal.backend().buffer();
     let row = (0..buf.area.height)
-        .find(|row| cells(buf, *row).map(ratatui::buffer::Cell::symbol).collect::<String>().starts_with("│>"))
+        .find(|row| cells(buf, *row).map(Cell::symbol).collect::<String>().starts_with("│>"))
         .unwrap();
     assert!(cells(buf, row).skip(1).take(78).all(|cell| cell.modifier.contains(Modifier::REVERSED)));
-    assert!(buf.content.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
+    let plain = Cell::default();
+    assert!(buf.content.iter().all(|cell| cell.fg == plain.fg && cell.bg == plain.bg));
 }
 
 #[test]
@@ -226,5 +236,31 @@ proptest! {
             update(&mut state, &then, Msg::Resized(columns, rows));
             painted(&then, &state, Theme::new(true, is_ascii));
         }
+    }
+}
+
+#[test]
+fn a_pane_without_room_beside_a_question_is_shown_in_its_place_and_back() {
+    let (mut state, view) = (fixture::state(), Arc::new(fixture::question()));
+    press(&mut state, &view, &[KeyCode::BackTab]);
+    let screen = text(&view, &state);
+    assert!(screen.contains("Plan 4 of 20") && screen.contains("waiting for you") && screen.contains("r retry"));
+    press(&mut state, &view, &[KeyCode::Tab]);
+    assert!(text(&view, &state).contains("The drain has not moved"));
+}
+
+#[test]
+fn text_from_servers_cannot_steer_the_terminal_or_shift_the_columns() {
+    let mut view = fixture::draining();
+    view.groups[0].captures[1].address = "表\u{1b}[2J表表:8301\n\u{7}👩‍👩‍👧".to_owned();
+    view.plan[0].note = "e\u{301}\u{202e}tab\there".to_owned();
+    let mut state = fixture::state();
+    state.push_entry(fixture::now(), crate::rollout::event::Weight::Info, "a\u{1b}]0;x\u{7}\r\nb".to_owned());
+    let terminal = painted(&view, &state, Theme::new(true, false));
+    let buf = terminal.backend().buffer();
+    assert!(buf.content.iter().all(|cell| !cell.symbol().chars().any(char::is_control)));
+    // The frame of the captures pane stands straight on both sides.
+    for row in 3..7 {
+        assert_eq!((buf[(0, row)].symbol(), buf[(79, row)].symbol()), ("│", "│"), "row {row}");
     }
 }

@@ -1,6 +1,6 @@
 //! Moving the selection of a pane, always from one identity to another.
 
-use crate::rollout::view::{ChangefeedView, View};
+use crate::rollout::view::{ChangefeedView, Standing, View};
 
 use super::state::{Pane, Subject, UiState};
 use super::widgets::window;
@@ -16,7 +16,8 @@ pub(crate) fn capture_place(state: &UiState, view: &View) -> usize {
     let at = chosen.and_then(|id| state.captures(view).position(|capture| &capture.id == id));
     let current = || {
         let (step, _) = view.current()?;
-        state.captures(view).position(|capture| capture.address == step.target)
+        // A ghost at the address of its successor is not what the step is about.
+        state.captures(view).position(|c| c.address == step.target && c.standing != Standing::Ghost)
     };
     at.or_else(current).unwrap_or(0)
 }

@@ -16,6 +16,7 @@ use futures::{Stream, stream};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 
@@ -117,6 +118,13 @@ impl Screen {
         Ok(Self { terminal })
     }
 
+    /// Clears the screen and the memory of it. The library's own `clear` asks the terminal for its cursor and waits for
+    /// the answer, which a terminal that is slow or half gone does not give; a resize to the same size does not ask.
+    fn forget(&mut self) -> io::Result<()> {
+        let size = self.terminal.size()?;
+        self.terminal.resize(Rect::from(size))
+    }
+
     fn is_ours() -> io::Result<()> {
         if IS_ENTERED.load(Ordering::SeqCst) {
             return Ok(());
@@ -146,7 +154,7 @@ impl Surface for Screen {
 
     fn clear(&mut self) -> io::Result<()> {
         Self::is_ours()?;
-        self.terminal.clear()
+        self.forget()
     }
 
     fn title(&mut self, title: &str) -> io::Result<()> {
@@ -167,7 +175,7 @@ impl Surface for Screen {
         // shell would never show its prompt. Without a shell to come back to the kernel ignores it.
         let stopped = Command::new("sh").args(["-c", "kill -TSTP 0"]).status();
         take()?;
-        self.terminal.clear()?;
+        self.forget()?;
         stopped.map(|_| ())
     }
 }

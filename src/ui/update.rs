@@ -85,6 +85,8 @@ fn on_view(state: &mut UiState, view: &Arc<View>) -> Vec<UiEffect> {
     if !is_new_call {
         return Vec::new();
     }
+    // The captures are the one pane beside which a question always has room.
+    state.focus = Pane::Captures;
     if state.frozen.take().is_some() {
         notice(state, "the display runs again: the rollout needs you", false);
     }

@@ -26,9 +26,11 @@ pub(super) fn wanted(ctx: &Ctx<'_>, columns: u16) -> Option<u16> {
 
 pub(super) fn draw(buf: &mut Buffer, area: Rect, ctx: &Ctx<'_>) {
     let Some((title, role, lines)) = content(ctx, area.width) else { return };
+    let room = usize::from(area.height).saturating_sub(2);
+    let title =
+        if lines.len() > room { format!("{title} · cut, {} rows more needed", lines.len() - room) } else { title };
     let title = Line::from(vec![Span::raw(" "), ctx.span(title, role), Span::raw(" ")]);
     let inner = pane::framed(buf, area, title, ctx.style(role), true);
-    let room = usize::from(inner.height);
     // If it does not all fit, the way out matters more than the story.
     let spare = lines.len().saturating_sub(room);
     let choices = lines.iter().rev().take_while(|line| !line.spans.is_empty()).count();
@@ -89,10 +91,10 @@ fn asked(ctx: &Ctx<'_>, question: &Question, is_aborted: bool, width: usize) -> 
     }
     let title = if is_aborted {
         "Aborted: what is left, and the ways on".to_owned()
-    } else if question.target.is_empty() {
-        format!("⏸ Waiting for you: {}", question.step)
     } else {
-        format!("⏸ Waiting for you: {} {}", question.step, question.target)
+        // `capture/drain` is for scripts.
+        let phase = question.step.rsplit('/').next().unwrap_or_default().replace('_', " ");
+        format!("⏸ Waiting for you: {phase} {}", question.target).trim_end().to_owned()
     };
     (title, Role::Warn, lines)
 }

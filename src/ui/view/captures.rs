@@ -30,15 +30,17 @@ const SIGNS: usize = 6;
 const COUNT: usize = 7;
 
 impl Columns {
-    fn of(width: usize, longest: usize) -> Self {
+    fn of(width: usize, longest: usize, has_old: bool) -> Self {
         let mut columns = Self { name: 0, version: 9, state: 9, bar: 0, delta: 0, lag: 6, age: 0 };
         let rest = |c: &Self| width.saturating_sub(SIGNS + COUNT + c.version + 1 + c.state + c.delta + c.lag + c.age);
         let longest = longest.clamp(7, 48);
-        if rest(&columns) > longest.min(22) + 8 {
-            columns.delta = 7;
-        }
-        if rest(&columns) > longest.min(22) + 14 {
+        let name = longest.min(22) + 2;
+        // An old figure without its age would be taken for a fresh one.
+        if has_old || rest(&columns) > name + 12 {
             columns.age = 6;
+        }
+        if rest(&columns) > name + 7 {
+            columns.delta = 7;
         }
         // A very long name gives way to the bar: its middle says the least.
         let room = rest(&columns).saturating_sub(2);
@@ -46,9 +48,18 @@ impl Columns {
         let over = rest(&columns).saturating_sub(columns.name + 2);
         if over >= 5 {
             columns.bar = over.min(60) - 1;
+        } else {
+            columns.name = longest.min(room);
         }
         columns
     }
+}
+
+/// The age of what is known of a capture's tables, if it has to be said.
+fn old_age(ctx: &Ctx<'_>, capture: &CaptureView) -> Option<String> {
+    let age = capture.tables.age(ctx.now);
+    let is_old = matches!(capture.tables, Observed::Stale { .. }) || age.is_some_and(|age| age > OLD);
+    is_old.then(|| age.map_or_else(|| "?".to_owned(), short))
 }
 
 fn title(ctx: &Ctx<'_>) -> Vec<Span<'static>> {
@@ -77,7 +88,10 @@ fn owner(ctx: &Ctx<'_>, view: &View, group: &GroupView) -> Span<'static> {
     match group.owner.last() {
         Some(Some(id)) => {
             let address = view.capture(id).map_or(id.as_str(), |capture| &capture.address);
-            ctx.span(format!("owner {}", text::cut_middle(address, 32)), Role::Plain)
+            let age = group.owner.age(ctx.now).filter(|age| *age > OLD || group.owner.known().is_none());
+            let old = age.map_or_else(String::new, |age| format!(" ({} ago)", short(age)));
+            let role = if old.is_empty() { Role::Plain } else { Role::Warn };
+            ctx.span(format!("owner {}{old}", text::cut_middle(address, 32)), role)
         }
         Some(None) => ctx.span("no owner", Role::Warn),
         None => ctx.span("owner ?", Role::Warn),
@@ -96,19 +110,20 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, ctx: &Ctx<'_>) {
     let all = || view.groups.iter().flat_map(|group| &group.captures);
     let longest = all().map(|capture| text::width(&capture.address)).max().unwrap_or(0);
     let most = all().filter_map(CaptureView::table_count).max().unwrap_or(0);
-    let columns = Columns::of(width, longest);
+    let has_old = all().any(|capture| old_age(ctx, capture).is_some());
+    let columns = Columns::of(width, longest, has_old);
     let chosen = select::capture_place(ctx.state, view);
     let total = ctx.state.captures(view).count();
     if total == 0 {
         pane::lines(buf, inner, [Line::from(ctx.span(" no capture passes the filter; Esc clears it", Role::Dim))]);
         return;
     }
-    let visible = window::around(total, height.saturating_sub(1), chosen);
+    let groups = if view.groups.len() > 1 { view.groups.len() } else { 0 };
+    let visible = window::around(total, height.saturating_sub(1 + groups).max(1), chosen);
     let mut lines = vec![heading(ctx, &columns)];
-    let has_groups = view.groups.len() > 1;
     let mut last_group = None;
     for (at, capture) in ctx.state.captures(view).enumerate().skip(visible.start).take(visible.len()) {
-        if has_groups {
+        if groups > 0 {
             let group = view.groups.iter().find(|group| group.captures.iter().any(|c| std::ptr::eq(c, capture)));
             let id = group.map(|group| group.cluster_id.as_str());
             if id != last_group {
@@ -164,10 +179,9 @@ fn row(ctx: &Ctx<'_>, capture: &CaptureView, columns: &Columns, most: u64, is_ch
     let state = status::of_capture(ctx.view, capture);
     let (sign, sign_role) = sign(ctx, capture);
     let count = capture.table_count();
-    let age = capture.tables.age(ctx.now);
-    let is_old = matches!(capture.tables, Observed::Stale { .. }) || age.is_some_and(|age| age > OLD);
+    let age = old_age(ctx, capture);
     let is_gone = capture.standing == Standing::Ghost;
-    let figures = if is_old || is_gone { Role::Dim } else { Role::Plain };
+    let figures = if age.is_some() || is_gone { Role::Dim } else { Role::Plain };
     let version = capture.version.as_ref().map_or("?", |version| version.as_str());
     let unknown = |known: bool| if known { figures } else { Role::Warn };
     let owner = if capture.is_owner { "♛" } else { " " };
@@ -204,8 +218,7 @@ fn row(ctx: &Ctx<'_>, capture: &CaptureView, columns: &Columns, most: u64, is_ch
     };
     spans.push(ctx.span(text::right(&lag, columns.lag), figures));
     if columns.age > 0 {
-        let age = if is_old { age.map_or_else(|| "?".to_owned(), short) } else { String::new() };
-        spans.push(ctx.span(text::right(&age, columns.age), Role::Warn));
+        spans.push(ctx.span(text::right(&age.unwrap_or_default(), columns.age), Role::Warn));
     }
     ctx.row(spans, is_chosen, Pane::Captures)
 }

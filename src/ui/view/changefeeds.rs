@@ -42,36 +42,58 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, ctx: &Ctx<'_>) {
         return;
     }
     let longest = changefeeds(ctx.view).map(|feed| text::width(&feed.id.label())).max().unwrap_or(0);
-    let name = longest.clamp(6, (width / 3).max(8));
+    let name = longest.clamp(10, (width / 3).max(10));
     let chosen = select::changefeed_place(ctx.state, ctx.view);
+    let has_heading = height > total;
     let visible = window::around(total, height, chosen);
     let rows = changefeeds(ctx.view).enumerate().skip(visible.start).take(visible.len());
-    pane::lines(buf, inner, rows.map(|(at, feed)| row(ctx, feed, name, width, at == chosen)));
+    let rows = rows.map(|(at, feed)| row(ctx, feed, name, width, at == chosen));
+    let heading = has_heading.then(|| heading(ctx, name, width));
+    pane::lines(buf, inner, heading.into_iter().chain(rows));
+}
+
+const TABLES: usize = 7;
+
+/// Columns for the sparkline; the other columns never give way to it.
+fn rest(width: usize, name: usize) -> usize {
+    let rest = width.saturating_sub(3 + name + 1 + 8 + 6 + TABLES + 2).min(48);
+    if rest < 3 { 0 } else { rest }
+}
+
+fn heading(ctx: &Ctx<'_>, name: usize, width: usize) -> Line<'static> {
+    let spark = rest(width, name);
+    let gap = if spark == 0 { 0 } else { spark + 2 };
+    let parts = [
+        text::left("   CHANGEFEED", 3 + name + 1),
+        text::left("STATE", 8),
+        text::right("LAG", 6),
+        text::right("TABLES", gap + TABLES),
+    ];
+    Line::from(ctx.span(parts.concat(), Role::Dim))
 }
 
 fn row(ctx: &Ctx<'_>, feed: &ChangefeedView, name: usize, width: usize, is_chosen: bool) -> Line<'static> {
     let (glyph, role) = status::of_changefeed(&feed.state);
     let lag = feed.lag.map_or_else(|| if feed.state.is_at_rest() { "–".to_owned() } else { "?".to_owned() }, short);
     let tables = feed.tables.map_or_else(|| "?".to_owned(), units::grouped);
-    let rest = width.saturating_sub(3 + name + 1 + 8 + 6 + 8 + 2);
+    let spark = rest(width, name);
     let mut spans = vec![
         ctx.span(glyph, role),
         Span::raw(" "),
-        ctx.span(text::name(&feed.id.label(), name + 1), Role::Plain),
+        ctx.span(text::left(&text::cut_middle(&feed.id.label(), name), name + 1), Role::Plain),
         ctx.span(text::left(&feed.state.to_string(), 8), role),
         ctx.span(text::right(&lag, 6), Role::Plain),
     ];
-    match &feed.error {
-        Some(error) => {
-            spans.push(Span::raw("  "));
-            spans.push(ctx.span(text::left(&error.code, rest + 8), Role::Bad));
+    if let Some(error) = &feed.error {
+        // What is wrong says more than where the lag has been.
+        spans.push(Span::raw("  "));
+        spans.push(ctx.span(text::left(&error.code, spark + TABLES), Role::Bad));
+    } else {
+        if spark > 0 {
+            let line = text::left(&bar::sparkline(&feed.lag_history, spark), spark);
+            spans.push(ctx.span(format!("  {line}"), Role::Dim));
         }
-        None if rest >= 4 => {
-            spans
-                .push(ctx.span(format!("  {}", text::left(&bar::sparkline(&feed.lag_history, rest), rest)), Role::Dim));
-            spans.push(ctx.span(text::right(&tables, 8), Role::Plain));
-        }
-        None => {}
+        spans.push(ctx.span(text::right(&tables, TABLES), Role::Plain));
     }
     ctx.row(spans, is_chosen && ctx.state.focus == Pane::Changefeeds, Pane::Changefeeds)
 }

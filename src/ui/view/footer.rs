@@ -4,6 +4,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
+use crate::cluster::units;
+
 use super::super::keymap::{self, Action, BINDINGS, Group};
 use super::super::state::{Modal, Pane, UiState};
 use super::super::theme::Role;
@@ -26,7 +28,10 @@ fn owed(ctx: &Ctx<'_>, columns: usize) -> Line<'static> {
     let left = match view.owed.as_slice() {
         [] => part(ctx.span(" owed: nothing", Role::Dim), 0),
         all => {
-            let all: Vec<_> = all.iter().map(|owed| format!("{} {}", owed.kind, owed.target)).collect();
+            let all: Vec<_> = all
+                .iter()
+                .map(|owed| format!("{} {} for {}", owed.kind, owed.target, units::clock(ctx.now.since(owed.since))))
+                .collect();
             let room = columns.saturating_sub(text::width(&unread) + 2);
             part(ctx.span(text::cut(&format!(" owed: {}", all.join(" · ")), room.max(30)), Role::Warn), 0)
         }

@@ -6,6 +6,7 @@ use ratatui::layout::Rect;
 use crate::cluster::units;
 use crate::rollout::view::{Mode, PhaseState, View};
 
+use super::super::keymap::{self, Action};
 use super::super::state::Steering;
 use super::super::status;
 use super::super::theme::Role;
@@ -45,7 +46,10 @@ fn title(ctx: &Ctx<'_>, columns: usize) -> ratatui::text::Line<'static> {
         right.push(part(ctx.span(" STOPPED: nothing here changes any more ", Role::Mark), 0));
     }
     if let Some((_, at)) = ctx.state.frozen {
-        right.push(part(ctx.span(format!(" DISPLAY FROZEN at {} ", wall(at)), Role::Mark), 0));
+        right.push(part(
+            ctx.span(format!(" DISPLAY FROZEN at {}, {} goes on ", wall(at), keymap::key(Action::Freeze)), Role::Mark),
+            0,
+        ));
         right.push(part(ctx.span("  ", Role::Plain), 0));
     }
     right.push(part(ctx.span(wall(ctx.state.now), Role::Strong), 0));
@@ -93,7 +97,7 @@ fn progress(ctx: &Ctx<'_>, columns: usize) -> ratatui::text::Line<'static> {
     if let Some(started) = view.started_at {
         let until = if matches!(view.mode, Mode::Ended(_)) { view.at } else { ctx.now };
         right.push(part(ctx.span(format!("elapsed {}", units::clock(until.since(started))), Role::Plain), 3));
-        if !matches!(view.mode, Mode::Ended(_)) {
+        if !matches!(view.mode, Mode::Ended(_) | Mode::Aborted) {
             let left_over =
                 view.remaining.map_or_else(|| "time left unknown".to_owned(), |d| format!("{} left", about(d)));
             right.push(part(ctx.span(format!("  {left_over}"), Role::Plain), 2));

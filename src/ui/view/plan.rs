@@ -154,6 +154,7 @@ fn step_line(ctx: &Ctx<'_>, index: usize, chosen: usize, width: usize) -> Line<'
     let single = step.phases.first().filter(|_| is_single(step));
     let name = single.map_or(step.target.as_str(), |phase| phase.kind.word());
     let note = single.map(|phase| phase.note.as_str()).filter(|note| !note.is_empty()).unwrap_or(&step.note);
+    let note = if note.is_empty() && step.kind == StepKind::HandOver { &step.target } else { note };
     let took = step.phases.iter().filter_map(|phase| phase.took).sum::<Duration>();
     let time = match single {
         Some(phase) => time_of(ctx, phase),

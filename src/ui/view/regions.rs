@@ -101,7 +101,7 @@ impl Regions {
     fn side_wanted(ctx: &Ctx<'_>) -> u16 {
         let feeds: usize = ctx.view.groups.iter().filter_map(|g| g.changefeeds.last()).map(Vec::len).sum();
         let servers = ctx.view.tidb.as_ref().map_or(0, |tidb| tidb.servers.len()) + ctx.view.pd.len();
-        rows(feeds.max(servers).max(2)).saturating_add(2)
+        rows((feeds + 1).max(servers).max(2)).saturating_add(2)
     }
 
     fn wide(&mut self, mut body: Rect, ctx: &Ctx<'_>) {
@@ -131,6 +131,11 @@ impl Regions {
         let most = (body.height * 2 / 5).max(5);
         self.captures = Some(take(&mut body, Self::captures_wanted(ctx).min(most)));
         if let Some(wanted) = banner::wanted(ctx, body.width) {
+            // Whoever walks to a pane that has no room beside the question wants to see it for a moment; the header goes
+            // on saying that the rollout waits, and the footer how to answer.
+            if body.height.saturating_sub(wanted) < 5 && self.instead(body, ctx) {
+                return;
+            }
             // A single row left over is of no use to anything else.
             let wanted = if wanted + 1 == body.height { body.height } else { wanted };
             self.banner = Some(take(&mut body, wanted));
@@ -162,6 +167,19 @@ impl Regions {
             self.summary = Some(take(&mut body, 2));
         }
         self.rest(body);
+    }
+
+    /// Gives everything to the pane that has the keys, unless that is the captures'.
+    fn instead(&mut self, body: Rect, ctx: &Ctx<'_>) -> bool {
+        let focused = match ctx.state.focus {
+            Pane::Captures => return false,
+            Pane::Plan => &mut self.plan,
+            Pane::Changefeeds => &mut self.changefeeds,
+            Pane::Tidb => &mut self.tidb,
+            Pane::Events => &mut self.events,
+        };
+        *focused = Some(body);
+        true
     }
 
     fn watching(&mut self, mut body: Rect, ctx: &Ctx<'_>, is_wide: bool) {

@@ -39,6 +39,10 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
 
 /// Columns a text takes.
 pub(crate) fn width(text: &str) -> usize {
+    // Nearly all of what is shown is plain, and graphemes are dear to find.
+    if text.is_ascii() {
+        return text.len();
+    }
     text.graphemes(true).map(UnicodeWidthStr::width).sum()
 }
 
