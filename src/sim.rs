@@ -1,1 +1,7 @@
 //! A cluster in a box.
+
+pub mod scenario;
+pub mod world;
+
+mod clock;
+mod rng;
