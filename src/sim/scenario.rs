@@ -93,7 +93,9 @@ impl VersionText {
         let number = text.strip_prefix('v').unwrap_or_default();
         match Version::parse(number) {
             Ok(_) => Ok(Self(text.to_owned())),
-            Err(_) => Err(format!("version `{text}` is not one, expected something like `v8.5.4`")),
+            Err(_) => Err(format!(
+                "version `{text}` is not one, expected something like `v8.5.4`"
+            )),
         }
     }
 
@@ -329,7 +331,10 @@ impl Default for Rates {
 const BUILTIN: [(&str, &str); 3] = [
     ("small", include_str!("../../assets/scenarios/small.yaml")),
     ("busy", include_str!("../../assets/scenarios/busy.yaml")),
-    ("leftover", include_str!("../../assets/scenarios/leftover.yaml")),
+    (
+        "leftover",
+        include_str!("../../assets/scenarios/leftover.yaml"),
+    ),
 ];
 
 /// Names of the scenarios that ship inside the binary.

@@ -30,6 +30,8 @@ pub use snapshot::{CaptureState, FeedSnapshot, PdState, State, TidbState};
 pub use view::{CaptureView, Carrying, OwnerView};
 
 pub(crate) use fault::Altered;
+pub(crate) use feed::Change;
+pub(crate) use snapshot::tso;
 pub(crate) use tidb::{Health, StartOutcome, TidbInstance};
 pub(crate) use types::{Feed, FeedError, Instance};
 
@@ -56,8 +58,12 @@ impl Addresses {
         let at = |port: usize| format!("127.0.0.1:{port}");
         Self {
             captures: (0..scenario.captures()).map(|i| at(8300 + i)).collect(),
-            tidb: (0..scenario.tidb.servers).map(|i| (at(4000 + i), at(10080 + i))).collect(),
-            pd: (0..scenario.pd.versions.len()).map(|i| at(2379 + 10 * i)).collect(),
+            tidb: (0..scenario.tidb.servers)
+                .map(|i| (at(4000 + i), at(10080 + i)))
+                .collect(),
+            pd: (0..scenario.pd.versions.len())
+                .map(|i| at(2379 + 10 * i))
+                .collect(),
         }
     }
 }
@@ -71,13 +77,34 @@ enum Event {
     Ready(usize),
     Exit(usize),
     LeaseLapse(usize),
-    Drop { cluster: usize, term: u64, instance: usize },
-    Elect { cluster: usize, round: u64 },
-    Built { feed: usize, term: u64 },
-    Init { feed: usize, term: u64, instance: usize },
+    Drop {
+        cluster: usize,
+        term: u64,
+        instance: usize,
+    },
+    Elect {
+        cluster: usize,
+        round: u64,
+    },
+    Built {
+        feed: usize,
+        term: u64,
+    },
+    Init {
+        feed: usize,
+        term: u64,
+        instance: usize,
+    },
     Tick(usize),
-    Balance { feed: usize, term: u64 },
-    SpanDone { feed: usize, span: usize, generation: u64 },
+    Balance {
+        feed: usize,
+        term: u64,
+    },
+    SpanDone {
+        feed: usize,
+        span: usize,
+        generation: u64,
+    },
     Flip(usize),
     Tidb(TidbEvent),
     PdUp(usize),
@@ -93,6 +120,7 @@ pub struct World {
     rng: Rng,
     order: Rng,
     planned: u64,
+    lag_noted: u64,
     queue: BinaryHeap<Reverse<(u64, u64, Event)>>,
     rates: Rates,
     tables: Vec<Table>,
@@ -123,6 +151,7 @@ impl World {
             rng,
             order,
             planned: 0,
+            lag_noted: 0,
             queue: BinaryHeap::new(),
             rates: scenario.rates.clone(),
             tables: Vec::new(),
@@ -176,12 +205,22 @@ impl World {
             self.happen(event);
         }
         self.now = self.now.max(at_ms);
-        self.note_lag();
+        // Looking at every table each time would be felt with 10,000 of them; what makes lag end is noted by itself.
+        if self.now >= self.lag_noted + 200 {
+            self.lag_noted = self.now;
+            self.note_lag();
+        }
+    }
+
+    /// How much has been planned so far: a higher number after a call means that something was set in motion.
+    pub(crate) fn planned(&self) -> u64 {
+        self.planned
     }
 
     fn plan(&mut self, in_ms: u64, event: Event) {
         self.planned += 1;
-        self.queue.push(Reverse((self.now + in_ms, self.planned, event)));
+        self.queue
+            .push(Reverse((self.now + in_ms, self.planned, event)));
     }
 
     fn happen(&mut self, event: Event) {
@@ -192,13 +231,25 @@ impl World {
             Event::Ready(instance) => self.ready(instance),
             Event::Exit(instance) => self.exit(instance),
             Event::LeaseLapse(instance) => self.lease_lapse(instance),
-            Event::Drop { cluster, term, instance } => self.drop_member(cluster, term, instance),
+            Event::Drop {
+                cluster,
+                term,
+                instance,
+            } => self.drop_member(cluster, term, instance),
             Event::Elect { cluster, round } => self.elect(cluster, round),
             Event::Built { feed, term } => self.built(feed, term),
-            Event::Init { feed, term, instance } => self.init(feed, term, instance),
+            Event::Init {
+                feed,
+                term,
+                instance,
+            } => self.init(feed, term, instance),
             Event::Tick(feed) => self.tick(feed),
             Event::Balance { feed, term } => self.balance_due(feed, term),
-            Event::SpanDone { feed, span, generation } => self.span_done(feed, span, generation),
+            Event::SpanDone {
+                feed,
+                span,
+                generation,
+            } => self.span_done(feed, span, generation),
             Event::Flip(instance) => self.flip(instance),
             Event::Tidb(event) => self.tidb_event(event),
             Event::PdUp(server) => self.pd_up(server),
@@ -245,7 +296,11 @@ impl World {
                 let address = addresses.captures.get(number).cloned().unwrap_or_default();
                 number += 1;
                 let name = format!("capture-{number}");
-                let version = wanted.versions.get(&name).unwrap_or(&wanted.version).to_string();
+                let version = wanted
+                    .versions
+                    .get(&name)
+                    .unwrap_or(&wanted.version)
+                    .to_string();
                 let drained = wanted.drained.contains(&name);
                 if !drained && !wanted.empty.contains(&name) {
                     takers.push(self.instances.len());
@@ -286,7 +341,12 @@ impl World {
                 }
             }
             let phase = self.rng.range(0, 499);
-            let mut feed = Feed::new(cluster, change, phase, self.clock_ms().saturating_sub(86_400_000));
+            let mut feed = Feed::new(
+                cluster,
+                change,
+                phase,
+                self.clock_ms().saturating_sub(86_400_000),
+            );
             feed.checkpoint_ms = self.clock_ms().saturating_sub(2_300);
             if change.state.runs() && !takers.is_empty() {
                 let mut order: Vec<usize> = (0..spans.len()).collect();
@@ -294,12 +354,19 @@ impl World {
                 // Each changefeed begins at another capture, so that the remainders do not add up on one.
                 let first = self.rng.index(takers.len());
                 for (turn, span) in order.into_iter().enumerate() {
-                    spans[span].state = SpanState::Replicating(takers[(first + turn) % takers.len()]);
+                    spans[span].state =
+                        SpanState::Replicating(takers[(first + turn) % takers.len()]);
                 }
                 let term = self.clusters[cluster].term();
                 feed.sched = Some(Sched::found(term, members));
                 let due = self.rng.range(1_000, self.rates.balance_ms.max(1_001));
-                self.plan(due, Event::Balance { feed: self.feeds.len(), term });
+                self.plan(
+                    due,
+                    Event::Balance {
+                        feed: self.feeds.len(),
+                        term,
+                    },
+                );
             }
             feed.spans = spans;
             feed.creator_version = wanted.version.to_string();

@@ -7,7 +7,9 @@ impl World {
     /// (recorded, point 12).
     pub(super) fn spawn_capture(&mut self, slot: usize) {
         let overrides = self.take_overrides(ProcessRef::Capture(slot));
-        let version = overrides.version.unwrap_or_else(|| self.slots[slot].version.clone());
+        let version = overrides
+            .version
+            .unwrap_or_else(|| self.slots[slot].version.clone());
         self.slots[slot].version.clone_from(&version);
         let instance = self.new_instance(slot, &version);
         let address = self.slots[slot].address.clone();
@@ -16,8 +18,13 @@ impl World {
             self.plan(1_000, Event::Exit(instance));
             return;
         }
-        let boot = self.rng.range(self.rates.boot_ms.min, self.rates.boot_ms.max) + overrides.slow_ms;
-        let ready = self.rng.range(self.rates.ready_ms.min, self.rates.ready_ms.max);
+        let boot = self
+            .rng
+            .range(self.rates.boot_ms.min, self.rates.boot_ms.max)
+            + overrides.slow_ms;
+        let ready = self
+            .rng
+            .range(self.rates.ready_ms.min, self.rates.ready_ms.max);
         self.plan(boot.saturating_sub(10), Event::Register(instance));
         self.plan(boot, Event::Listen(instance));
         self.plan(boot + ready, Event::Ready(instance));
@@ -125,7 +132,14 @@ impl World {
     fn plan_drop(&mut self, instance: usize, in_ms: u64) {
         let cluster = self.instances[instance].cluster;
         let term = self.clusters[cluster].term();
-        self.plan(in_ms, Event::Drop { cluster, term, instance });
+        self.plan(
+            in_ms,
+            Event::Drop {
+                cluster,
+                term,
+                instance,
+            },
+        );
     }
 
     /// Whether a capture holds the office, living or dead.

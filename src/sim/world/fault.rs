@@ -35,9 +35,10 @@ impl World {
     /// Names in a fault that do not exist: for the control server, which has no scenario check.
     pub fn unknown_in(&self, fault: &Fault) -> Option<String> {
         let trigger = match &fault.when {
-            Trigger::Drain(name) | Trigger::TablesBelow(name, _) | Trigger::Stop(name) | Trigger::Restart(name) => {
-                Some(name)
-            }
+            Trigger::Drain(name)
+            | Trigger::TablesBelow(name, _)
+            | Trigger::Stop(name)
+            | Trigger::Restart(name) => Some(name),
             Trigger::Now | Trigger::At(_) | Trigger::Resign(_) | Trigger::UpgradeStart => None,
         };
         let process = match &fault.effect {
@@ -56,24 +57,32 @@ impl World {
     }
 
     pub(super) fn set_off(&mut self, index: usize) {
-        let Some(fault) = self.faults[index].take() else { return };
+        let Some(fault) = self.faults[index].take() else {
+            return;
+        };
         match fault.effect {
             Effect::Kill(name) => {
-                if let Some(process) = self.find(&name).filter(|process| self.is_running(*process)) {
+                if let Some(process) = self.find(&name).filter(|process| self.is_running(*process))
+                {
                     // Nobody asked for it, so it is none of the rollout's stops.
                     self.kill_process(process);
                 }
             }
             Effect::Stop(name) => {
-                if let Some(process) = self.find(&name).filter(|process| self.is_running(*process)) {
+                if let Some(process) = self.find(&name).filter(|process| self.is_running(*process))
+                {
                     self.stop_process(process);
                 }
             }
             Effect::Refuse(name, until) => {
                 let until_ms = until.0.map_or(u64::MAX, |ms| self.now + ms);
                 match self.find(&name) {
-                    Some(ProcessRef::Capture(slot)) => self.slots[slot].refuse_until = Some(until_ms),
-                    Some(ProcessRef::Tidb(server)) => self.tidb.servers[server].refuse_until = Some(until_ms),
+                    Some(ProcessRef::Capture(slot)) => {
+                        self.slots[slot].refuse_until = Some(until_ms)
+                    }
+                    Some(ProcessRef::Tidb(server)) => {
+                        self.tidb.servers[server].refuse_until = Some(until_ms)
+                    }
                     Some(ProcessRef::Pd(server)) => self.pd[server].refuse_until = Some(until_ms),
                     None => {}
                 }
@@ -101,7 +110,9 @@ impl World {
                 }
             }
             Effect::Changefeed(change) => {
-                let error = change.code.map(|code| (code, change.message.unwrap_or_default()));
+                let error = change
+                    .code
+                    .map(|code| (code, change.message.unwrap_or_default()));
                 for feed in self.feeds_called(&change.id) {
                     self.set_feed_state(feed, change.state, error.clone());
                 }
@@ -131,11 +142,18 @@ impl World {
     }
 
     fn feeds_called(&self, id: &str) -> Vec<usize> {
-        (0..self.feeds.len()).filter(|feed| self.feeds[*feed].id == id).collect()
+        (0..self.feeds.len())
+            .filter(|feed| self.feeds[*feed].id == id)
+            .collect()
     }
 
     /// Whether a fault changes the answer to a request, and how. Uses one of its times up.
-    pub(crate) fn alter(&mut self, process: ProcessRef, method: &str, route: &str) -> Option<Altered> {
+    pub(crate) fn alter(
+        &mut self,
+        process: ProcessRef,
+        method: &str,
+        route: &str,
+    ) -> Option<Altered> {
         let now = self.now;
         let rule = self.rules.iter_mut().find(|rule| {
             rule.process.is_none_or(|of| of == process)
@@ -154,7 +172,11 @@ impl World {
 
     fn trigger(&mut self, is_it: impl Fn(&Trigger) -> bool) {
         let due: Vec<usize> = (0..self.faults.len())
-            .filter(|index| self.faults[*index].as_ref().is_some_and(|fault| is_it(&fault.when)))
+            .filter(|index| {
+                self.faults[*index]
+                    .as_ref()
+                    .is_some_and(|fault| is_it(&fault.when))
+            })
             .collect();
         for index in due {
             self.set_off(index);
@@ -187,7 +209,11 @@ impl World {
         });
     }
 
-    fn trigger_process(&mut self, process: ProcessRef, name_of: impl Fn(&Trigger) -> Option<&String>) {
+    fn trigger_process(
+        &mut self,
+        process: ProcessRef,
+        name_of: impl Fn(&Trigger) -> Option<&String>,
+    ) {
         let due: Vec<usize> = (0..self.faults.len())
             .filter(|index| {
                 let fault = self.faults[*index].as_ref();
@@ -206,14 +232,20 @@ impl World {
             .faults
             .iter()
             .enumerate()
-            .filter_map(|(index, fault)| match fault.as_ref().map(|fault| &fault.when) {
-                Some(Trigger::TablesBelow(name, count)) => Some((index, name.clone(), *count)),
-                _ => None,
-            })
+            .filter_map(
+                |(index, fault)| match fault.as_ref().map(|fault| &fault.when) {
+                    Some(Trigger::TablesBelow(name, count)) => Some((index, name.clone(), *count)),
+                    _ => None,
+                },
+            )
             .collect();
         for (index, name, count) in waiting {
-            let Some(ProcessRef::Capture(slot)) = self.find(&name) else { continue };
-            let Some(current) = self.slots[slot].current else { continue };
+            let Some(ProcessRef::Capture(slot)) = self.find(&name) else {
+                continue;
+            };
+            let Some(current) = self.slots[slot].current else {
+                continue;
+            };
             let drained = self.instances[current].drained_from.is_some();
             if drained && self.tables_by_feed(current).into_iter().sum::<usize>() < count {
                 self.set_off(index);

@@ -28,7 +28,10 @@ impl World {
             return;
         }
         // Usually 2.3 s behind, up to 3.1 s while tables move, in steps of half a second (recorded, points 15 and 36).
-        let moving = it.spans.iter().any(|span| matches!(span.state, SpanState::Moving { .. }));
+        let moving = it
+            .spans
+            .iter()
+            .any(|span| matches!(span.state, SpanState::Moving { .. }));
         let behind = if moving { 2_550 } else { 2_050 } + it.extra_lag_ms;
         let reached = clock.saturating_sub(behind + it.phase) / 500 * 500 + it.phase;
         it.checkpoint_ms = it.checkpoint_ms.max(reached);
@@ -40,7 +43,9 @@ impl World {
         for feed in self.clusters[cluster].feeds.clone() {
             let it = &self.feeds[feed];
             let served = it.spans.iter().all(|span| match span.state {
-                SpanState::Replicating(on) | SpanState::Moving { from: on, .. } => self.instances[on].alive,
+                SpanState::Replicating(on) | SpanState::Moving { from: on, .. } => {
+                    self.instances[on].alive
+                }
                 SpanState::Absent | SpanState::Adding(_) => false,
             });
             let stalled = it.state.runs() && !(ruled && it.initialised() && served);
@@ -63,7 +68,9 @@ impl World {
             return;
         }
         self.settle_checkpoint(feed);
-        let lag = self.clock_ms().saturating_sub(self.feeds[feed].checkpoint_ms);
+        let lag = self
+            .clock_ms()
+            .saturating_sub(self.feeds[feed].checkpoint_ms);
         self.referee.worst_lag_ms = self.referee.worst_lag_ms.max(lag);
     }
 
@@ -91,14 +98,23 @@ impl World {
         self.note_mutation();
         let state = self.feeds[feed].state;
         let next = match (change, state) {
-            (Change::Pause, FeedState::Normal | FeedState::Warning | FeedState::Pending) => FeedState::Stopped,
-            (Change::Resume, FeedState::Failed | FeedState::Stopped | FeedState::Finished) => FeedState::Normal,
+            (Change::Pause, FeedState::Normal | FeedState::Warning | FeedState::Pending) => {
+                FeedState::Stopped
+            }
+            (Change::Resume, FeedState::Failed | FeedState::Stopped | FeedState::Finished) => {
+                FeedState::Normal
+            }
             _ => return,
         };
         self.set_feed_state(feed, next, None);
     }
 
-    pub(super) fn set_feed_state(&mut self, feed: usize, state: FeedState, error: Option<(String, String)>) {
+    pub(super) fn set_feed_state(
+        &mut self,
+        feed: usize,
+        state: FeedState,
+        error: Option<(String, String)>,
+    ) {
         self.settle_checkpoint(feed);
         let cluster = self.feeds[feed].cluster;
         let addr = self

@@ -45,7 +45,10 @@ impl World {
     }
 
     fn too_many_versions(&self, members: &[usize]) -> bool {
-        let mut versions: Vec<&str> = members.iter().map(|member| self.instances[*member].version.as_str()).collect();
+        let mut versions: Vec<&str> = members
+            .iter()
+            .map(|member| self.instances[*member].version.as_str())
+            .collect();
         versions.sort_unstable();
         versions.dedup();
         match versions.as_slice() {
@@ -83,7 +86,8 @@ impl World {
         let gap = if able.len() == 1 && Some(able[0]) == self.clusters[cluster].last_owner {
             150
         } else {
-            self.rng.range(self.rates.handover_ms.min, self.rates.handover_ms.max)
+            self.rng
+                .range(self.rates.handover_ms.min, self.rates.handover_ms.max)
         };
         self.call_election(cluster, gap);
     }
@@ -114,7 +118,9 @@ impl World {
             return;
         };
         let mut members: Vec<usize> = (0..self.instances.len())
-            .filter(|index| self.instances[*index].cluster == cluster && self.instances[*index].registered)
+            .filter(|index| {
+                self.instances[*index].cluster == cluster && self.instances[*index].registered
+            })
             .collect();
         // The keys of an owner that ended by itself vanish as the next one comes in, which still sees it for the hold.
         // One that crashed lost its place in the queue with its lease, and is never listed (recorded, point 32).
@@ -135,14 +141,25 @@ impl World {
         it.terms += 1;
         let term = it.terms;
         it.last_owner = Some(owner);
-        it.office = Some(Office { owner, term, members });
+        it.office = Some(Office {
+            owner,
+            term,
+            members,
+        });
         if let Some(since) = it.vacant_since.take() {
             self.referee.max_no_owner_ms = self.referee.max_no_owner_ms.max(self.now - since);
         }
         if let Some(ghost) = ghost {
             self.instances[ghost].rev = 0;
             let hold = self.rng.range(4_850, 5_050);
-            self.plan(hold, Event::Drop { cluster, term, instance: ghost });
+            self.plan(
+                hold,
+                Event::Drop {
+                    cluster,
+                    term,
+                    instance: ghost,
+                },
+            );
         }
         for feed in self.clusters[cluster].feeds.clone() {
             if self.feeds[feed].state.runs() {
@@ -182,24 +199,40 @@ impl World {
         if self.frozen(cluster) {
             return;
         }
-        let Some(office) = &self.clusters[cluster].office else { return };
+        let Some(office) = &self.clusters[cluster].office else {
+            return;
+        };
         let (members, term) = (office.members.clone(), office.term);
         for feed in self.clusters[cluster].feeds.clone() {
             for member in &members {
-                let Some(sched) = &mut self.feeds[feed].sched else { continue };
+                let Some(sched) = &mut self.feeds[feed].sched else {
+                    continue;
+                };
                 if sched.captures.contains_key(member) {
                     continue;
                 }
                 sched.captures.insert(*member, false);
-                let in_ms = self.rng.range(self.rates.registration_ms.min, self.rates.registration_ms.max);
-                self.plan(in_ms, Event::Init { feed, term, instance: *member });
+                let in_ms = self.rng.range(
+                    self.rates.registration_ms.min,
+                    self.rates.registration_ms.max,
+                );
+                self.plan(
+                    in_ms,
+                    Event::Init {
+                        feed,
+                        term,
+                        instance: *member,
+                    },
+                );
             }
         }
     }
 
     /// The hold on a capture that is gone has passed: it leaves the owner's view, and its tables are nobody's.
     pub(super) fn drop_member(&mut self, cluster: usize, term: u64, instance: usize) {
-        let Some(office) = &mut self.clusters[cluster].office else { return };
+        let Some(office) = &mut self.clusters[cluster].office else {
+            return;
+        };
         if office.term != term {
             return;
         }
@@ -241,15 +274,29 @@ impl World {
             if let SpanState::Adding(_) = it.state {
                 // It is half prepared already.
                 let generation = it.generation;
-                let in_ms = if prepared { 50 } else { self.rates.place_ms.min };
-                self.plan(in_ms, Event::SpanDone { feed, span, generation });
+                let in_ms = if prepared {
+                    50
+                } else {
+                    self.rates.place_ms.min
+                };
+                self.plan(
+                    in_ms,
+                    Event::SpanDone {
+                        feed,
+                        span,
+                        generation,
+                    },
+                );
             }
         }
     }
 
     pub(super) fn built(&mut self, feed: usize, term: u64) {
         let cluster = self.feeds[feed].cluster;
-        if self.clusters[cluster].term() != term || !self.feeds[feed].state.runs() || self.feeds[feed].sched.is_some() {
+        if self.clusters[cluster].term() != term
+            || !self.feeds[feed].state.runs()
+            || self.feeds[feed].sched.is_some()
+        {
             return;
         }
         if self.frozen(cluster) {
@@ -257,7 +304,10 @@ impl World {
             return;
         }
         self.feeds[feed].sched = Some(Sched::new(term));
-        let members = self.clusters[cluster].office.as_ref().map(|office| office.members.clone());
+        let members = self.clusters[cluster]
+            .office
+            .as_ref()
+            .map(|office| office.members.clone());
         // A scheduler hears of all captures in about the same moment; one in four is late (recording cdc-classic-more
         // 16, where the second changefeed took a second longer).
         let late = if self.rng.range(0, 3) == 0 { 600 } else { 0 };
@@ -266,7 +316,14 @@ impl World {
                 sched.captures.insert(instance, false);
             }
             let in_ms = self.rng.range(50, 150) + late;
-            self.plan(in_ms, Event::Init { feed, term, instance });
+            self.plan(
+                in_ms,
+                Event::Init {
+                    feed,
+                    term,
+                    instance,
+                },
+            );
         }
         self.plan(self.rates.balance_ms, Event::Balance { feed, term });
     }
@@ -278,10 +335,19 @@ impl World {
             return;
         }
         if self.frozen(cluster) {
-            self.plan(500, Event::Init { feed, term, instance });
+            self.plan(
+                500,
+                Event::Init {
+                    feed,
+                    term,
+                    instance,
+                },
+            );
             return;
         }
-        let Some(sched) = &mut self.feeds[feed].sched else { return };
+        let Some(sched) = &mut self.feeds[feed].sched else {
+            return;
+        };
         match sched.captures.get_mut(&instance) {
             Some(known) if !*known => *known = true,
             _ => return,

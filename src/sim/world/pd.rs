@@ -12,6 +12,8 @@ pub(crate) struct PdServer {
     pub(crate) version: String,
     pub(crate) next_version: String,
     pub(crate) running: bool,
+    /// How often it came up.
+    pub(crate) starts: usize,
     pub(crate) refuse_until: Option<u64>,
 }
 
@@ -24,6 +26,7 @@ impl World {
                 version: version.to_string(),
                 next_version: version.to_string(),
                 running: true,
+                starts: 0,
                 refuse_until: None,
             });
         }
@@ -35,20 +38,28 @@ impl World {
 
     pub(super) fn spawn_pd(&mut self, server: usize) {
         let overrides = self.take_overrides(ProcessRef::Pd(server));
-        *self.referee.restarts.entry(self.pd[server].address.clone()).or_default() += 1;
+        *self
+            .referee
+            .restarts
+            .entry(self.pd[server].address.clone())
+            .or_default() += 1;
         if overrides.no_return {
             return;
         }
         if let Some(version) = overrides.version {
             self.pd[server].next_version = version;
         }
-        let in_ms = self.rng.range(self.rates.boot_ms.min, self.rates.boot_ms.max) + overrides.slow_ms;
+        let in_ms = self
+            .rng
+            .range(self.rates.boot_ms.min, self.rates.boot_ms.max)
+            + overrides.slow_ms;
         self.plan(in_ms, Event::PdUp(server));
     }
 
     pub(super) fn pd_up(&mut self, server: usize) {
         let it = &mut self.pd[server];
         it.running = true;
+        it.starts += 1;
         it.version.clone_from(&it.next_version);
         self.settled();
     }

@@ -80,14 +80,20 @@ impl World {
     /// The process that has this address (for `TiDB` the status or the SQL one) or this name.
     pub fn find(&self, address_or_name: &str) -> Option<ProcessRef> {
         let is = |name: &str, address: &str| name == address_or_name || address == address_or_name;
-        let capture = self.slots.iter().position(|slot| is(&slot.name, &slot.address));
+        let capture = self
+            .slots
+            .iter()
+            .position(|slot| is(&slot.name, &slot.address));
         let tidb = || {
-            self.tidb
-                .servers
-                .iter()
-                .position(|server| is(&server.name, &server.status) || server.sql == address_or_name)
+            self.tidb.servers.iter().position(|server| {
+                is(&server.name, &server.status) || server.sql == address_or_name
+            })
         };
-        let pd = || self.pd.iter().position(|server| is(&server.name, &server.address));
+        let pd = || {
+            self.pd
+                .iter()
+                .position(|server| is(&server.name, &server.address))
+        };
         capture
             .map(ProcessRef::Capture)
             .or_else(|| tidb().map(ProcessRef::Tidb))
@@ -118,13 +124,27 @@ impl World {
             ProcessRef::Capture(slot) => {
                 let it = &self.slots[slot];
                 it.refuse_until.is_none_or(|until| until <= self.now)
-                    && it.current.is_some_and(|current| self.instances[current].listening)
+                    && it
+                        .current
+                        .is_some_and(|current| self.instances[current].listening)
             }
             ProcessRef::Tidb(server) => self.tidb_listens(server, self.now),
             ProcessRef::Pd(server) => {
                 let it = &self.pd[server];
                 it.running && it.refuse_until.is_none_or(|until| until <= self.now)
             }
+        }
+    }
+
+    /// Which process listens, as a number that is another one for each that was started; `None` if none does.
+    pub fn listener(&self, process: ProcessRef) -> Option<usize> {
+        if !self.is_listening(process) {
+            return None;
+        }
+        match process {
+            ProcessRef::Capture(slot) => self.slots[slot].current,
+            ProcessRef::Tidb(server) => self.tidb.servers[server].current,
+            ProcessRef::Pd(server) => Some(self.pd[server].starts),
         }
     }
 
@@ -167,7 +187,9 @@ impl World {
         }
         self.note_stop(process, forced);
         self.kill_process(process);
-        Ok(Planned { done_at_ms: self.now })
+        Ok(Planned {
+            done_at_ms: self.now,
+        })
     }
 
     /// Starts a process where none runs, of another version if one is given.
@@ -179,18 +201,28 @@ impl World {
         self.set_version(process, version)?;
         self.note_mutation();
         self.spawn(process);
-        Ok(Planned { done_at_ms: self.now })
+        Ok(Planned {
+            done_at_ms: self.now,
+        })
     }
 
     /// Stops a process and starts another one in its place, of another version if one is given: an upgrade.
-    pub fn restart(&mut self, address: &str, version: Option<&str>, forced: bool) -> Result<Planned, ActionError> {
+    pub fn restart(
+        &mut self,
+        address: &str,
+        version: Option<&str>,
+        forced: bool,
+    ) -> Result<Planned, ActionError> {
         let process = self.named(address)?;
         if !self.is_running(process) {
             return Err(ActionError::NotRunning(address.to_owned()));
         }
         self.set_version(process, version)?;
         let gone_in = self.ask_to_stop(process, forced);
-        let in_ms = gone_in + self.rng.range(self.rates.restart_ms.min, self.rates.restart_ms.max);
+        let in_ms = gone_in
+            + self
+                .rng
+                .range(self.rates.restart_ms.min, self.rates.restart_ms.max);
         self.under_way.insert(process);
         self.plan(in_ms, Event::Spawn(process));
         Ok(Planned {
@@ -198,9 +230,17 @@ impl World {
         })
     }
 
-    fn set_version(&mut self, process: ProcessRef, version: Option<&str>) -> Result<(), ActionError> {
-        let Some(version) = version else { return Ok(()) };
-        let version = VersionText::parse(version).map_err(ActionError::Version)?.to_string();
+    fn set_version(
+        &mut self,
+        process: ProcessRef,
+        version: Option<&str>,
+    ) -> Result<(), ActionError> {
+        let Some(version) = version else {
+            return Ok(());
+        };
+        let version = VersionText::parse(version)
+            .map_err(ActionError::Version)?
+            .to_string();
         match process {
             ProcessRef::Capture(slot) => self.slots[slot].version = version,
             ProcessRef::Tidb(server) => self.tidb.servers[server].version = version,
@@ -263,9 +303,14 @@ impl World {
         let (component, address) = self.component(process);
         let (tables, was_owner, drained_from) = match process {
             ProcessRef::Capture(slot) => {
-                let Some(instance) = self.slots[slot].current else { return };
+                let Some(instance) = self.slots[slot].current else {
+                    return;
+                };
                 let carried: usize = self.tables_by_feed(instance).into_iter().sum();
-                let drained = self.instances[instance].drained_from.clone().unwrap_or_default();
+                let drained = self.instances[instance]
+                    .drained_from
+                    .clone()
+                    .unwrap_or_default();
                 (carried, self.is_owner(instance), drained)
             }
             ProcessRef::Tidb(_) => (0, false, Vec::new()),

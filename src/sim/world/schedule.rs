@@ -42,8 +42,12 @@ impl World {
         }
         let mut load = self.load(feed, |world, instance| !world.instances[instance].stopping);
         for span in absent {
-            let Some(to) = self.emptiest(&mut load) else { return false };
-            let in_ms = self.rng.range(self.rates.place_ms.min, self.rates.place_ms.max);
+            let Some(to) = self.emptiest(&mut load) else {
+                return false;
+            };
+            let in_ms = self
+                .rng
+                .range(self.rates.place_ms.min, self.rates.place_ms.max);
             self.order(feed, span, SpanState::Adding(to), in_ms, false);
         }
         true
@@ -51,8 +55,15 @@ impl World {
 
     fn drain_round(&mut self, feed: usize) -> bool {
         let owner = self.living_owner(self.feeds[feed].cluster);
-        if self.feeds[feed].sched.as_ref().and_then(|sched| sched.target).is_none() {
-            let Some(sched) = &self.feeds[feed].sched else { return false };
+        if self.feeds[feed]
+            .sched
+            .as_ref()
+            .and_then(|sched| sched.target)
+            .is_none()
+        {
+            let Some(sched) = &self.feeds[feed].sched else {
+                return false;
+            };
             let mut stopping: Vec<usize> = sched
                 .captures
                 .keys()
@@ -62,13 +73,19 @@ impl World {
             // Which of two stopping captures is drained first is a matter of chance: a map's order.
             self.rng.shuffle(&mut stopping);
             // An empty one disarms in the same round, and the other one's turn comes in the next; shortened here.
-            let with_tables = stopping.iter().find(|capture| self.feeds[feed].primaries_on(**capture) > 0);
+            let with_tables = stopping
+                .iter()
+                .find(|capture| self.feeds[feed].primaries_on(**capture) > 0);
             let target = with_tables.copied();
             if let Some(sched) = &mut self.feeds[feed].sched {
                 sched.target = target;
             }
         }
-        let Some(target) = self.feeds[feed].sched.as_ref().and_then(|sched| sched.target) else {
+        let Some(target) = self.feeds[feed]
+            .sched
+            .as_ref()
+            .and_then(|sched| sched.target)
+        else {
             return false;
         };
         if !self.all_replicating(feed) {
@@ -97,9 +114,19 @@ impl World {
             return false;
         }
         for span in victims {
-            let Some(to) = self.emptiest(&mut load) else { break };
-            let in_ms = self.rng.range(self.rates.move_ms.min, self.rates.move_ms.max);
-            self.order(feed, span, SpanState::Moving { from: target, to }, in_ms, true);
+            let Some(to) = self.emptiest(&mut load) else {
+                break;
+            };
+            let in_ms = self
+                .rng
+                .range(self.rates.move_ms.min, self.rates.move_ms.max);
+            self.order(
+                feed,
+                span,
+                SpanState::Moving { from: target, to },
+                in_ms,
+                true,
+            );
         }
         true
     }
@@ -117,7 +144,11 @@ impl World {
     }
 
     pub(super) fn balance_due(&mut self, feed: usize, term: u64) {
-        if self.feeds[feed].sched.as_ref().is_none_or(|sched| sched.term != term) {
+        if self.feeds[feed]
+            .sched
+            .as_ref()
+            .is_none_or(|sched| sched.term != term)
+        {
             return;
         }
         self.plan(self.rates.balance_ms, Event::Balance { feed, term });
@@ -132,14 +163,19 @@ impl World {
     }
 
     fn somebody_stops(&self, feed: usize) -> bool {
-        self.feeds[feed]
-            .sched
-            .as_ref()
-            .is_some_and(|sched| sched.captures.keys().any(|capture| self.instances[*capture].stopping))
+        self.feeds[feed].sched.as_ref().is_some_and(|sched| {
+            sched
+                .captures
+                .keys()
+                .any(|capture| self.instances[*capture].stopping)
+        })
     }
 
     fn balance(&mut self, feed: usize) {
-        let wanted = self.feeds[feed].sched.as_ref().is_some_and(|sched| sched.balancing);
+        let wanted = self.feeds[feed]
+            .sched
+            .as_ref()
+            .is_some_and(|sched| sched.balancing);
         if !wanted || self.somebody_stops(feed) || !self.all_replicating(feed) {
             return;
         }
@@ -166,8 +202,12 @@ impl World {
             if let Some(entry) = load.iter_mut().find(|(instance, _)| *instance == from) {
                 entry.1 -= 1;
             }
-            let Some(to) = self.emptiest(&mut load) else { break };
-            let in_ms = self.rng.range(self.rates.move_ms.min, self.rates.move_ms.max);
+            let Some(to) = self.emptiest(&mut load) else {
+                break;
+            };
+            let in_ms = self
+                .rng
+                .range(self.rates.move_ms.min, self.rates.move_ms.max);
             self.order(feed, span, SpanState::Moving { from, to }, in_ms, false);
         }
     }
@@ -182,7 +222,9 @@ impl World {
     /// Tables of a changefeed on each capture that its scheduler knows and that may take tables.
     fn load(&self, feed: usize, may: impl Fn(&Self, usize) -> bool) -> Vec<(usize, usize)> {
         let it = &self.feeds[feed];
-        let Some(sched) = &it.sched else { return Vec::new() };
+        let Some(sched) = &it.sched else {
+            return Vec::new();
+        };
         sched
             .captures
             .keys()
@@ -195,7 +237,9 @@ impl World {
     /// The capture with the fewest tables, one more of which is noted; chance decides among equals.
     fn emptiest(&mut self, load: &mut [(usize, usize)]) -> Option<usize> {
         let fewest = load.iter().map(|(_, tables)| *tables).min()?;
-        let equals: Vec<usize> = (0..load.len()).filter(|index| load[*index].1 == fewest).collect();
+        let equals: Vec<usize> = (0..load.len())
+            .filter(|index| load[*index].1 == fewest)
+            .collect();
         let chosen = equals[self.rng.index(equals.len())];
         load[chosen].1 += 1;
         Some(load[chosen].0)
@@ -208,7 +252,14 @@ impl World {
         it.ripe = false;
         it.for_drain = for_drain;
         let generation = it.generation;
-        self.plan(in_ms, Event::SpanDone { feed, span, generation });
+        self.plan(
+            in_ms,
+            Event::SpanDone {
+                feed,
+                span,
+                generation,
+            },
+        );
     }
 
     /// A table is ready at its new place. Its move ends now, or, without an owner, once there is one again; never, if
@@ -216,16 +267,21 @@ impl World {
     pub(super) fn span_done(&mut self, feed: usize, span: usize, generation: u64) {
         let cluster = self.feeds[feed].cluster;
         let it = &mut self.feeds[feed].spans[span];
-        if it.generation != generation || (it.stuck && matches!(it.state, SpanState::Moving { .. })) {
+        if it.generation != generation || (it.stuck && matches!(it.state, SpanState::Moving { .. }))
+        {
             return;
         }
         let (alive, done) = match it.state {
             SpanState::Adding(to) => (self.instances[to].alive, to),
-            SpanState::Moving { from, to } => (self.instances[from].alive && self.instances[to].alive, to),
+            SpanState::Moving { from, to } => {
+                (self.instances[from].alive && self.instances[to].alive, to)
+            }
             SpanState::Absent | SpanState::Replicating(_) => return,
         };
         it.ripe = true;
-        let ruled = self.feeds[feed].initialised() && self.living_owner(cluster).is_some() && !self.frozen(cluster);
+        let ruled = self.feeds[feed].initialised()
+            && self.living_owner(cluster).is_some()
+            && !self.frozen(cluster);
         if !alive || !ruled {
             return;
         }

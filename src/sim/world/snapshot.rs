@@ -124,9 +124,10 @@ pub struct Unknown {
     pub why: String,
 }
 
-/// A TSO of the cluster: milliseconds since 1970, and 18 bits of a counter.
+/// A TSO of the cluster: milliseconds since 1970, and 18 bits of a counter. The counter is not 0, so that a client that
+/// reads the number as a float gets it wrong here as it would elsewhere.
 pub(crate) fn tso(ms: u64) -> u64 {
-    ms << 18
+    (ms << 18) | 5
 }
 
 const REFUSED: &str = "connection refused";
@@ -151,7 +152,8 @@ impl World {
             let mut members = members.unwrap_or_default();
             // Without an owner's list there are still the processes that answer for themselves.
             let running = self.slots.iter().filter_map(|slot| slot.current);
-            let of_cluster = running.filter(|current| self.clusters[self.instances[*current].cluster].id == cluster.id);
+            let of_cluster = running
+                .filter(|current| self.clusters[self.instances[*current].cluster].id == cluster.id);
             for current in of_cluster {
                 if !members.contains(&current) && self.instances[current].ready {
                     members.push(current);
@@ -163,7 +165,9 @@ impl World {
             }
         }
         for slot in &self.slots {
-            let listed = list.iter().any(|it: &CaptureState| it.address == slot.address);
+            let listed = list
+                .iter()
+                .any(|it: &CaptureState| it.address == slot.address);
             if slot.current.is_none() && !listed {
                 unknown.push(Unknown {
                     what: format!("capture at {}", slot.address),
@@ -176,7 +180,12 @@ impl World {
         list
     }
 
-    fn capture_state(&self, member: usize, is_owner: bool, unknown: &mut Vec<Unknown>) -> CaptureState {
+    fn capture_state(
+        &self,
+        member: usize,
+        is_owner: bool,
+        unknown: &mut Vec<Unknown>,
+    ) -> CaptureState {
         let it = &self.instances[member];
         let address = self.slots[it.slot].address.clone();
         let answers = it.alive && it.ready;
@@ -198,7 +207,10 @@ impl World {
         for feed in &self.clusters[it.cluster].feeds {
             let feed = &self.feeds[*feed];
             if feed.state.runs() {
-                tables_by_changefeed.insert(format!("{}/{}", feed.namespace, feed.id), feed.listed_on(member));
+                tables_by_changefeed.insert(
+                    format!("{}/{}", feed.namespace, feed.id),
+                    feed.listed_on(member),
+                );
             }
         }
         CaptureState {
@@ -235,14 +247,19 @@ impl World {
                 }),
             });
         }
-        list.sort_by(|a, b| (&a.cluster_id, &a.namespace, &a.id).cmp(&(&b.cluster_id, &b.namespace, &b.id)));
+        list.sort_by(|a, b| {
+            (&a.cluster_id, &a.namespace, &a.id).cmp(&(&b.cluster_id, &b.namespace, &b.id))
+        });
         list
     }
 
     fn tidb_state(&self, unknown: &mut Vec<Unknown>) -> TidbState {
         let mut servers = Vec::new();
         for (index, server) in self.tidb.servers.iter().enumerate() {
-            let instance = self.tidb.current(index).filter(|it| it.health == Health::Serving);
+            let instance = self
+                .tidb
+                .current(index)
+                .filter(|it| it.health == Health::Serving);
             if instance.is_none() {
                 unknown.push(Unknown {
                     what: format!("TiDB at {}", server.status),
@@ -258,7 +275,11 @@ impl World {
         }
         servers.sort();
         TidbState {
-            state: Some(if self.tidb.upgrading { "upgrading" } else { "normal" }),
+            state: Some(if self.tidb.upgrading {
+                "upgrading"
+            } else {
+                "normal"
+            }),
             servers,
         }
     }

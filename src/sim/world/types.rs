@@ -158,12 +158,18 @@ impl Feed {
 
     /// Tables that are listed for a capture: the ones it replicates and the ones it prepares.
     pub(crate) fn listed_on(&self, instance: usize) -> usize {
-        self.spans.iter().filter(|span| span.state.is_on(instance)).count()
+        self.spans
+            .iter()
+            .filter(|span| span.state.is_on(instance))
+            .count()
     }
 
     /// Tables whose primary is there: what a drain counts.
     pub(crate) fn primaries_on(&self, instance: usize) -> usize {
-        self.spans.iter().filter(|span| span.state.primary() == Some(instance)).count()
+        self.spans
+            .iter()
+            .filter(|span| span.state.primary() == Some(instance))
+            .count()
     }
 
     /// Whether every capture in the scheduler's view has answered it.

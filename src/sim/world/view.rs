@@ -57,14 +57,23 @@ impl World {
             return OwnerView::Serving(cluster);
         }
         let slot = &self.slots[owner.slot];
-        if slot.current.is_some_and(|current| self.instances[current].listening) {
+        if slot
+            .current
+            .is_some_and(|current| self.instances[current].listening)
+        {
             return OwnerView::Looping;
         }
         OwnerView::Dead(slot.address.clone())
     }
 
     pub(crate) fn instance_at(&self, capture: usize) -> Option<&Instance> {
-        self.slots[capture].current.map(|current| &self.instances[current])
+        self.slots[capture]
+            .current
+            .map(|current| &self.instances[current])
+    }
+
+    pub(crate) fn capture_address(&self, capture: usize) -> &str {
+        &self.slots[capture].address
     }
 
     pub(crate) fn cluster_id_at(&self, capture: usize) -> &str {
@@ -82,7 +91,9 @@ impl World {
             Some(office) => office.owner == current,
             None => {
                 cluster.last_owner == Some(current)
-                    && cluster.vacant_since.is_some_and(|since| self.now < since + 300)
+                    && cluster
+                        .vacant_since
+                        .is_some_and(|since| self.now < since + 300)
             }
         }
     }
@@ -110,7 +121,12 @@ impl World {
         self.clusters[cluster]
             .office
             .as_ref()
-            .is_some_and(|office| office.members.iter().any(|member| self.instances[*member].id == id))
+            .is_some_and(|office| {
+                office
+                    .members
+                    .iter()
+                    .any(|member| self.instances[*member].id == id)
+            })
     }
 
     /// Whether a cluster is healthy: legal versions, and every normal changefeed with all captures initialised
@@ -136,7 +152,12 @@ impl World {
         let mut list = Vec::new();
         for feed in &self.clusters[cluster].feeds {
             if let Some(sched) = &self.feeds[*feed].sched {
-                list.extend(sched.captures.keys().map(|capture| (*feed, self.instances[*capture].id.clone())));
+                list.extend(
+                    sched
+                        .captures
+                        .keys()
+                        .map(|capture| (*feed, self.instances[*capture].id.clone())),
+                );
             }
         }
         self.order.shuffle(&mut list);
@@ -146,9 +167,16 @@ impl World {
     /// Tables of a changefeed on one capture. `None` when its scheduler knows no such capture.
     pub fn carrying(&mut self, feed: usize, capture_id: &str) -> Option<Vec<u64>> {
         let sched = self.feeds[feed].sched.as_ref()?;
-        let (capture, known) = sched.captures.iter().find(|(capture, _)| self.instances[**capture].id == capture_id)?;
+        let (capture, known) = sched
+            .captures
+            .iter()
+            .find(|(capture, _)| self.instances[**capture].id == capture_id)?;
         let (capture, known) = (*capture, *known);
-        Some(if known { self.table_ids(feed, capture) } else { Vec::new() })
+        Some(if known {
+            self.table_ids(feed, capture)
+        } else {
+            Vec::new()
+        })
     }
 
     /// Tables of a changefeed on every capture its scheduler knows.
@@ -156,12 +184,20 @@ impl World {
         let Some(sched) = &self.feeds[feed].sched else {
             return Vec::new();
         };
-        let captures: Vec<(usize, bool)> = sched.captures.iter().map(|(capture, known)| (*capture, *known)).collect();
+        let captures: Vec<(usize, bool)> = sched
+            .captures
+            .iter()
+            .map(|(capture, known)| (*capture, *known))
+            .collect();
         let mut list: Vec<Carrying> = captures
             .into_iter()
             .map(|(capture, known)| Carrying {
                 capture_id: self.instances[capture].id.clone(),
-                table_ids: if known { self.table_ids(feed, capture) } else { Vec::new() },
+                table_ids: if known {
+                    self.table_ids(feed, capture)
+                } else {
+                    Vec::new()
+                },
             })
             .collect();
         self.order.shuffle(&mut list);
@@ -191,7 +227,10 @@ impl World {
 
     /// A table by its id: `(database index, name)`.
     pub(crate) fn table_by_id(&self, id: u64) -> Option<(usize, &str)> {
-        self.tables.iter().find(|table| table.id == id).map(|table| (table.database, table.name.as_str()))
+        self.tables
+            .iter()
+            .find(|table| table.id == id)
+            .map(|table| (table.database, table.name.as_str()))
     }
 
     /// Tables of one database: `(id, name)`, the newest first.
