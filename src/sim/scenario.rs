@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use semver::Version;
-use serde::de::{self, Deserializer};
+use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
 
 mod check;
 mod fault;
+mod text;
 
 pub use fault::{Answer, ChangefeedFault, Effect, Fault, LagFault, Process, Stuck, Trigger, Until};
 
@@ -72,13 +73,13 @@ pub enum Architecture {
 
 impl<'de> Deserialize<'de> for Architecture {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        if text == "classic" {
-            return Ok(Self::Classic);
-        }
-        Err(de::Error::custom(format!(
-            "architecture `{text}` is not supported yet, expected `classic`"
-        )))
+        let classic = |text: &str| match text {
+            "classic" => Ok(Self::Classic),
+            other => Err(format!(
+                "architecture `{other}` is not supported yet, expected `classic`"
+            )),
+        };
+        deserializer.deserialize_str(text::Text::new("`classic`", classic))
     }
 }
 
@@ -113,8 +114,7 @@ impl fmt::Display for VersionText {
 
 impl<'de> Deserialize<'de> for VersionText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::parse(&text).map_err(de::Error::custom)
+        deserializer.deserialize_str(text::Text::new("a version like `v8.5.4`", Self::parse))
     }
 }
 
@@ -271,13 +271,7 @@ pub struct Span {
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let (min, max) = <(u64, u64)>::deserialize(deserializer)?;
-        if min > max {
-            return Err(de::Error::custom(format!(
-                "[{min}, {max}] is not a span, expected [least, most] in milliseconds"
-            )));
-        }
-        Ok(Self { min, max })
+        deserializer.deserialize_seq(text::Pair)
     }
 }
 

@@ -1,1 +1,6 @@
 //! Integration tests.
+
+mod sim_http;
+mod sim_scenario;
+mod sim_support;
+mod sim_world;
