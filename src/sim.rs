@@ -229,9 +229,12 @@ pub fn announce(running: &Running, json: bool) -> String {
         ("pd", running.pd.join(",")),
         ("control", running.control.clone()),
     ];
-    let mut text = String::from("simulated cluster, every address is on this machine:\n");
-    for (name, value) in lines {
-        text.push_str(&format!("  {name:<9}{value}\n"));
-    }
-    text
+    let lines: Vec<String> = lines
+        .iter()
+        .map(|(name, value)| format!("  {name:<9}{value}\n"))
+        .collect();
+    format!(
+        "simulated cluster, every address is on this machine:\n{}",
+        lines.concat()
+    )
 }

@@ -9,6 +9,7 @@ use super::world::{OwnerView, World};
 mod answer;
 mod body;
 mod errors;
+mod feeds;
 mod route;
 
 pub(crate) use answer::answer;
@@ -118,7 +119,7 @@ fn cost(world: &mut World, capture: usize, call: &Call) -> u64 {
             Some(_) if !world.knows_capture(cluster, capture) => 2,
             Some(_) => 3,
         },
-        Call::Drain { id, .. } => match id {
+        Call::Drain(id) => match id {
             Ok(id) if world.drain_refusal(cluster, id).is_none() => 2,
             _ => 1,
         },

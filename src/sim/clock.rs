@@ -90,7 +90,7 @@ impl Clock {
     )]
     pub(crate) fn real_duration(&self, ms: u64) -> Duration {
         Duration::try_from_secs_f64(ms as f64 / 1000.0 / self.speed())
-            .unwrap_or(Duration::from_secs(3600))
+            .unwrap_or(Duration::from_hours(1))
     }
 }
 

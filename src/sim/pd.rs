@@ -7,7 +7,7 @@ use super::wire::{JSON_UTF8, Reply, Request, TEXT_UTF8, indented};
 use super::world::World;
 
 #[derive(Serialize)]
-struct Version<'a> {
+struct Answer<'a> {
     version: &'a str,
     build_time: &'a str,
     hash: String,
@@ -28,7 +28,7 @@ pub(crate) fn receive(world: &World, server: usize, request: &Request) -> Reply 
         return Reply::new(404, TEXT_UTF8, "404 page not found\n");
     }
     let version = world.pd_version(server);
-    let body = Version {
+    let body = Answer {
         version,
         build_time: "2026-04-30 08:00:00",
         hash: hex_of(version, 40),

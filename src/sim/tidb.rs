@@ -86,7 +86,7 @@ fn word(body: &str) -> Reply {
 }
 
 #[derive(Serialize)]
-struct Status<'a> {
+struct StatusAnswer<'a> {
     connections: u64,
     version: &'a str,
     git_hash: &'a str,
@@ -109,7 +109,7 @@ fn status(world: &World, server: usize) -> Reply {
     Reply::new(
         200,
         JSON,
-        compact(&Status {
+        compact(&StatusAnswer {
             connections: 0,
             version: &full(instance),
             git_hash: &instance.git_hash,

@@ -4,7 +4,7 @@
 //! and then by the order in which it was planned, so the same seed and the same requests give the same history.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use super::rng::{Rng, hex_of};
 use super::scenario::{Fault, Rates, Scenario};
@@ -69,7 +69,7 @@ impl Addresses {
 }
 
 /// What is planned to happen.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Spawn(ProcessRef),
     Listen(usize),
@@ -131,7 +131,7 @@ pub struct World {
     feeds: Vec<Feed>,
     tidb: TidbWorld,
     pd: Vec<PdServer>,
-    overrides: Vec<(ProcessRef, Overrides)>,
+    overrides: BTreeMap<ProcessRef, Overrides>,
     under_way: BTreeSet<ProcessRef>,
     faults: Vec<Option<Fault>>,
     rules: Vec<Rule>,
@@ -162,7 +162,7 @@ impl World {
             feeds: Vec::new(),
             tidb: TidbWorld::default(),
             pd: Vec::new(),
-            overrides: Vec::new(),
+            overrides: BTreeMap::new(),
             under_way: BTreeSet::new(),
             faults: Vec::new(),
             rules: Vec::new(),

@@ -45,10 +45,8 @@ pub(crate) enum Call {
         feed: FeedName,
         capture: String,
     },
-    Drain {
-        version: Version,
-        id: Result<String, String>,
-    },
+    /// With the capture's id, or what is wrong with the body.
+    Drain(Result<String, String>),
     Resign(Version),
     Pause {
         version: Version,
@@ -73,9 +71,7 @@ impl Call {
     /// What is wrong with the body, if something is: status, content type if it is not the usual one, message.
     pub(super) fn malformed(&self) -> Option<(u16, Option<&'static str>, &str)> {
         match self {
-            Self::Drain {
-                id: Err(message), ..
-            } => Some((400, None, message)),
+            Self::Drain(Err(message)) => Some((400, None, message)),
             // The header is flushed before the body is rendered, so its type is guessed (recording cdc-classic-more 12).
             Self::Resume {
                 body: Err(message), ..
@@ -110,10 +106,7 @@ fn v1(request: &Request, method: &str, rest: &[&str]) -> Option<(&'static str, C
         ("GET", ["captures"]) => ("/api/v1/captures", Call::Captures(version)),
         ("PUT", ["captures", "drain"]) => (
             "/api/v1/captures/drain",
-            Call::Drain {
-                version,
-                id: body::drain(&request.body),
-            },
+            Call::Drain(body::drain(&request.body)),
         ),
         ("GET", ["changefeeds"]) => (
             "/api/v1/changefeeds",
@@ -174,10 +167,7 @@ fn v2(request: &Request, method: &str, rest: &[&str]) -> Option<(&'static str, C
         ("GET", ["captures"]) => ("/api/v2/captures", Call::Captures(version)),
         ("POST", ["captures", id, "drain"]) => (
             "/api/v2/captures/{id}/drain",
-            Call::Drain {
-                version,
-                id: Ok((*id).to_owned()),
-            },
+            Call::Drain(Ok((*id).to_owned())),
         ),
         ("GET", ["changefeeds"]) => (
             "/api/v2/changefeeds",

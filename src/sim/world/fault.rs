@@ -78,10 +78,10 @@ impl World {
                 let until_ms = until.0.map_or(u64::MAX, |ms| self.now + ms);
                 match self.find(&name) {
                     Some(ProcessRef::Capture(slot)) => {
-                        self.slots[slot].refuse_until = Some(until_ms)
+                        self.slots[slot].refuse_until = Some(until_ms);
                     }
                     Some(ProcessRef::Tidb(server)) => {
-                        self.tidb.servers[server].refuse_until = Some(until_ms)
+                        self.tidb.servers[server].refuse_until = Some(until_ms);
                     }
                     Some(ProcessRef::Pd(server)) => self.pd[server].refuse_until = Some(until_ms),
                     None => {}

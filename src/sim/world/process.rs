@@ -329,17 +329,10 @@ impl World {
     }
 
     pub(super) fn overrides_of(&mut self, process: ProcessRef) -> &mut Overrides {
-        let at = match self.overrides.iter().position(|(of, _)| *of == process) {
-            Some(at) => at,
-            None => {
-                self.overrides.push((process, Overrides::default()));
-                self.overrides.len() - 1
-            }
-        };
-        &mut self.overrides[at].1
+        self.overrides.entry(process).or_default()
     }
 
     pub(super) fn take_overrides(&mut self, process: ProcessRef) -> Overrides {
-        std::mem::take(self.overrides_of(process))
+        self.overrides.remove(&process).unwrap_or_default()
     }
 }

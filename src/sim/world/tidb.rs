@@ -239,7 +239,7 @@ impl World {
     pub(super) fn tidb_event(&mut self, event: TidbEvent) {
         match event {
             TidbEvent::Unready(instance) => {
-                self.set_health(instance, Health::Booting, Health::Unready)
+                self.set_health(instance, Health::Booting, Health::Unready);
             }
             TidbEvent::Serve(instance) => {
                 self.set_health(instance, Health::Unready, Health::Serving);

@@ -29,6 +29,10 @@ pub(crate) struct Slot {
 
 /// One process of a capture, from its start to its end, and what remains of it afterwards.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are independent facts, seen by different observers"
+)]
 pub(crate) struct Instance {
     pub(crate) id: String,
     pub(crate) slot: usize,
