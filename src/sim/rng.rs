@@ -56,7 +56,6 @@ pub(crate) fn hex_of(text: &str, len: usize) -> String {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     let mut rng = Rng::new(seed);
-    let words = len.div_ceil(16);
     let mut digits = String::new();
     while digits.len() < len {
         digits.extend(format!("{:016x}", rng.next_u64()).chars());
