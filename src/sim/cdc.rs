@@ -46,16 +46,8 @@ fn receive_call(world: &mut World, capture: usize, request: &Request, call: Call
     if let Some(refused) = no_owner(world, capture, request) {
         return Step::Done(refused);
     }
-    if let Some((status, content_type, message)) = call.malformed() {
-        let mut reply = error(
-            status,
-            "CDC:ErrAPIInvalidParam",
-            &format!("invalid api parameter: {message}"),
-        );
-        if let Some(content_type) = content_type {
-            reply.content_type = Some(content_type.to_owned());
-        }
-        return Step::Done(reply);
+    if let Call::Drain(Err(message)) = &call {
+        return Step::Done(errors::bad_parameter(message));
     }
     let ms = cost(world, capture, &call);
     Step::Wait(ms, call)
@@ -99,6 +91,7 @@ fn cost(world: &mut World, capture: usize, call: &Call) -> u64 {
         Call::Resign(_) => return world.jitter(1, 3),
         Call::Health(_) | Call::Captures(_) | Call::Processors(_) | Call::Synced(_) => 1,
         Call::Changefeeds { .. } | Call::FeedStatus(_) => 2,
+        Call::Resume { body: Err(_), .. } => 1,
         Call::Changefeed { feed, .. } | Call::Pause { feed, .. } | Call::Resume { feed, .. } => {
             if world
                 .feed_index(cluster, &feed.namespace, &feed.id)

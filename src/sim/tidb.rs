@@ -243,14 +243,10 @@ fn upgrade(world: &mut World, method: &str, operation: &str) -> Step<Call> {
             StartOutcome::Duplicated => Step::Done(word(UPGRADING_TWICE)),
             StartOutcome::Unconfirmed(ms) => Step::Wait(ms, Call::Unconfirmed),
         },
-        "finish" => {
-            let answer = if world.finish_upgrading() {
-                "success!"
-            } else {
-                NORMAL_TWICE
-            };
-            Step::Wait(world.jitter(3, 11), Call::Ready(word(answer)))
+        "finish" if world.finish_upgrading() => {
+            Step::Wait(world.jitter(3, 11), Call::Ready(word("success!")))
         }
+        "finish" => Step::Done(word(NORMAL_TWICE)),
         "show" => Step::Done(show(world)),
         other => Step::Done(text(400, &format!("wrong operation:{other}"))),
     }

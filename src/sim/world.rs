@@ -132,7 +132,10 @@ pub struct World {
     tidb: TidbWorld,
     pd: Vec<PdServer>,
     overrides: BTreeMap<ProcessRef, Overrides>,
-    under_way: BTreeSet<ProcessRef>,
+    /// Processes that end, to be started again.
+    restarting: BTreeSet<ProcessRef>,
+    /// Processes that were told to end and are not gone yet.
+    ending: BTreeSet<ProcessRef>,
     faults: Vec<Option<Fault>>,
     rules: Vec<Rule>,
     referee: Referee,
@@ -163,7 +166,8 @@ impl World {
             tidb: TidbWorld::default(),
             pd: Vec::new(),
             overrides: BTreeMap::new(),
-            under_way: BTreeSet::new(),
+            restarting: BTreeSet::new(),
+            ending: BTreeSet::new(),
             faults: Vec::new(),
             rules: Vec::new(),
             referee: Referee::default(),
@@ -265,14 +269,11 @@ impl World {
     }
 
     fn found_databases(&mut self, scenario: &Scenario) {
-        // TiDB gives even ids from about 100 on; the system has the ones below.
+        // TiDB gives even ids to databases and tables alike, as they come; the system has the ones up to 112.
         let mut id = 112;
-        for database in &scenario.databases {
+        for (index, database) in scenario.databases.iter().enumerate() {
             id += 2;
             self.databases.push((id, database.name.clone()));
-        }
-        let mut id = 200;
-        for (index, database) in scenario.databases.iter().enumerate() {
             for group in &database.tables {
                 for number in 1..=group.count {
                     id += 2;

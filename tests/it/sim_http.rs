@@ -538,3 +538,92 @@ async fn faults_change_answers_processes_and_changefeeds() {
     assert_eq!(fault(json!({ "do": {} })).await.status, 400);
     sim.stop().await;
 }
+
+#[tokio::test]
+async fn a_killed_tidb_lingers_and_its_ddl_ownership_too() {
+    let more = "faults: [{ do: { no_return: tidb-1 } }]";
+    let sim = served(lab(3, 2, more)).await;
+    let (first, second) = (&sim.tidb[0], &sim.tidb[1]);
+    control(&sim.control, "kill", json!({ "address": first })).await;
+    assert!(try_ask(first, "GET", "/status", "").await.is_err());
+    assert_eq!(get(second, "/info/all").await.json()["servers_num"], 2);
+    let unconfirmed = ask(second, "POST", "/upgrade/start", "").await;
+    assert_eq!(
+        (unconfirmed.status, unconfirmed.body.as_str()),
+        (400, "context deadline exceeded")
+    );
+    let again = ask(second, "POST", "/upgrade/start", "").await;
+    assert!(
+        again.body.contains("already in upgrading state"),
+        "the state was set all the same"
+    );
+    assert_eq!(
+        control(&sim.control, "start", json!({ "address": first }))
+            .await
+            .status,
+        200
+    );
+    sim.advance(20_000).await;
+    assert!(
+        try_ask(first, "GET", "/status", "").await.is_err(),
+        "it does not come back"
+    );
+    assert_eq!(
+        control(&sim.control, "start", json!({ "address": first }))
+            .await
+            .status,
+        200
+    );
+    sim.advance(1_000).await;
+    assert_eq!(
+        get(first, "/status").await.status,
+        200,
+        "the next start is good"
+    );
+    sim.advance(75_000).await;
+    assert_eq!(
+        get(second, "/info/all").await.json()["servers_num"],
+        2,
+        "the dead one is forgotten"
+    );
+    assert_eq!(get(second, "/info").await.json()["is_owner"], true);
+    sim.stop().await;
+}
+
+#[tokio::test]
+async fn time_that_runs_is_as_fast_as_asked() {
+    use tiroll::sim::{Options, SimError, Time, start};
+    let options = Options {
+        speed: 200.0,
+        time: Time::Running,
+    };
+    let sim = start(lab(120, 3, ""), options).await.unwrap();
+    let id = get(&sim.captures[1], "/api/v1/status").await.json()["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let drain = json!({ "capture_id": id }).to_string();
+    loop {
+        let left = ask(&sim.captures[0], "PUT", "/api/v1/captures/drain", &drain)
+            .await
+            .json();
+        if left["current_table_count"] == 0 {
+            break;
+        }
+    }
+    let restart = json!({ "address": sim.captures[1], "version": "v8.5.4" });
+    assert_eq!(control(&sim.control, "restart", restart).await.status, 200);
+    sim.advance(8_000).await;
+    let state = get(&sim.control, "/state").await.json();
+    assert_eq!(state["unknown"], json!([]));
+    assert_eq!(state["speed"], 200.0);
+    sim.stop().await;
+    let still = Options {
+        speed: 0.0,
+        time: Time::Running,
+    };
+    assert!(matches!(
+        start(lab(1, 1, ""), still).await,
+        Err(SimError::Speed(_))
+    ));
+}

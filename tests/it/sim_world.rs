@@ -410,3 +410,114 @@ fn busy_is_cheap() {
     pass(&mut world, 100_000);
     assert_eq!(tables(&mut world)[address], 0);
 }
+
+#[test]
+fn a_changefeed_that_is_not_normal_is_left_out_of_the_count_and_drained_all_the_same() {
+    let more = "faults: [{ do: { changefeed: { id: cf-b, state: warning, code: 'CDC:ErrX', message: x } } }]";
+    let mut world = world(&lab(120, 3, more));
+    let id = id_at(&mut world, B);
+    assert_eq!(count(&mut world, &id), 40);
+    pass(&mut world, 8_000);
+    assert_eq!(
+        tables(&mut world)[B],
+        0,
+        "liveness makes every scheduler drain"
+    );
+}
+
+#[test]
+fn a_zero_of_the_count_is_no_proof_while_a_changefeed_is_in_warning() {
+    let more = "faults:
+  - do: { changefeed: { id: cf-a, state: warning } }
+  - do: { changefeed: { id: cf-b, state: warning } }
+";
+    let mut world = world(&lab(120, 3, more));
+    let id = id_at(&mut world, B);
+    assert_eq!(count(&mut world, &id), 0);
+    pass(&mut world, 5_000);
+    assert_eq!(tables(&mut world)[B], 80);
+}
+
+#[test]
+fn clusters_know_nothing_of_each_other() {
+    let text = "name: two
+databases: [{ name: lab, tables: [{ prefix: t, count: 20 }] }]
+clusters:
+  - { id: east, version: v8.5.3, captures: 2, changefeeds: [{ id: cf-a, databases: [lab] }] }
+  - { id: west, version: v8.5.3, captures: 2, changefeeds: [{ id: cf-b, databases: [lab] }] }
+tidb: { servers: 1, version: v8.5.3 }
+";
+    let mut world = world(&Scenario::from_yaml("two.yaml", text).unwrap());
+    assert_eq!(world.captures_of(0).len(), 2);
+    world.resign(1);
+    assert_eq!(world.owner_view(0), OwnerView::Serving(0));
+    assert_eq!(world.owner_view(3), OwnerView::NotFound);
+    pass(&mut world, 2_000);
+    let owners: Vec<String> = world
+        .state()
+        .captures
+        .into_iter()
+        .filter(|it| it.is_owner)
+        .map(|it| it.address)
+        .collect();
+    assert_eq!(owners, [A, "127.0.0.1:8303"]);
+}
+
+#[test]
+fn schema_changes_of_users_wait_while_the_cluster_is_upgrading() {
+    let mut world = world(&lab(
+        20,
+        3,
+        "faults: [{ when: { at_ms: 5000 }, do: { lag: { id: cf-a, by_ms: 20000 } } }]",
+    ));
+    pass(&mut world, 10_000);
+    assert!(
+        world.state().changefeeds[0].lag_ms > 7_000,
+        "a fault makes it fall behind"
+    );
+    let text = "name: ddl
+databases: [{ name: lab, tables: [{ prefix: t, count: 20 }] }]
+clusters: [{ version: v8.5.3, captures: 2, changefeeds: [{ id: cf-a, databases: [lab] }] }]
+tidb: { servers: 1, version: v8.5.3, upgrading: true, ddl: [{ at_ms: 1000, database: lab, table: late }] }
+";
+    let mut world = super::sim_support::world(&Scenario::from_yaml("ddl.yaml", text).unwrap());
+    pass(&mut world, 30_000);
+    assert_eq!(world.waiting_ddl(), 1);
+    assert_eq!(world.state().tidb.state, Some("upgrading"));
+    assert_eq!(tables(&mut world).values().sum::<usize>(), 20);
+}
+
+#[test]
+fn an_action_on_a_process_that_is_ending_is_refused() {
+    let mut world = world(&lab(20, 3, ""));
+    world.stop(B, false).unwrap();
+    assert!(world.stop(B, false).is_err());
+    assert!(world.restart(B, None, false).is_err());
+    pass(&mut world, 100);
+    world.start(B, Some("v8.5.4")).unwrap();
+    assert!(world.start(B, None).is_err());
+    assert_eq!(world.referee().stops.len(), 1);
+    assert!(world.restart(C, Some("eight"), false).is_err());
+    assert_eq!(
+        world.referee().stops.len(),
+        1,
+        "nothing is stopped for a version that does not parse"
+    );
+}
+
+#[test]
+fn a_kill_in_the_middle_of_a_drain_happens_when_few_tables_are_left() {
+    let more = "faults: [{ when: { tables_below: { process: capture-2, count: 30 } }, do: { kill: capture-2 } }]";
+    let mut world = world(&lab(120, 3, more));
+    let id = id_at(&mut world, B);
+    count(&mut world, &id);
+    pass(&mut world, 8_000);
+    let left = tables(&mut world)[B];
+    assert!((1..30).contains(&left), "{left}");
+    assert!(
+        world.referee().stops.is_empty(),
+        "a fault is none of the rollout's stops"
+    );
+    pass(&mut world, 20_000);
+    assert_eq!(tables(&mut world).values().sum::<usize>(), 240);
+}

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::sim::wire::{JSON, JSON_UTF8, Reply, indented};
+use crate::sim::wire::{JSON, JSON_UTF8, Reply, TEXT_UTF8, indented};
 use crate::sim::world::{Change, DrainAnswer, OwnerView, World};
 
 use super::errors::{self, error, no_capture, no_changefeed};
@@ -96,6 +96,13 @@ pub(crate) fn answer(world: &mut World, capture: usize, call: &Call) -> Reply {
             accepted(*version)
         }
         Call::Pause { version, feed } => change(world, cluster, *version, feed, Change::Pause),
+        Call::Resume {
+            body: Err(message), ..
+        } => Reply {
+            // The header is flushed before the body is rendered, so its type is guessed (recording cdc-classic-more 12).
+            content_type: Some(TEXT_UTF8.to_owned()),
+            ..errors::bad_parameter(message)
+        },
         Call::Resume { version, feed, .. } => {
             change(world, cluster, *version, feed, Change::Resume)
         }
@@ -211,11 +218,7 @@ struct Tso {
 
 fn tso_now(world: &World, body: &Result<(), String>) -> Reply {
     match body {
-        Err(message) => error(
-            400,
-            "CDC:ErrAPIInvalidParam",
-            &format!("invalid api parameter: {message}"),
-        ),
+        Err(message) => errors::bad_parameter(message),
         Ok(()) => Reply::compact(
             200,
             &Tso {

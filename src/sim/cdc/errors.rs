@@ -35,6 +35,15 @@ pub(super) fn not_ready() -> Reply {
     error(503, "CDC:ErrServerIsNotReady", "cdc server is not ready")
 }
 
+/// A body or parameter that does not parse.
+pub(super) fn bad_parameter(message: &str) -> Reply {
+    error(
+        400,
+        "CDC:ErrAPIInvalidParam",
+        &format!("invalid api parameter: {message}"),
+    )
+}
+
 pub(super) fn no_capture(id: &str) -> Reply {
     error(
         400,

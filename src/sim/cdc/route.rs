@@ -1,6 +1,6 @@
 //! The routes of a capture. An unknown path and a wrong method are the same to it: 404.
 
-use crate::sim::wire::{Request, TEXT_UTF8};
+use crate::sim::wire::Request;
 
 use super::body;
 
@@ -66,18 +66,6 @@ impl Call {
             self,
             Self::RootStatus | Self::Config | Self::Status | Self::Tso(_)
         )
-    }
-
-    /// What is wrong with the body, if something is: status, content type if it is not the usual one, message.
-    pub(super) fn malformed(&self) -> Option<(u16, Option<&'static str>, &str)> {
-        match self {
-            Self::Drain(Err(message)) => Some((400, None, message)),
-            // The header is flushed before the body is rendered, so its type is guessed (recording cdc-classic-more 12).
-            Self::Resume {
-                body: Err(message), ..
-            } => Some((400, Some(TEXT_UTF8), message)),
-            _ => None,
-        }
     }
 }
 

@@ -114,6 +114,7 @@ impl World {
         let slot = it.slot;
         if self.slots[slot].current == Some(instance) {
             self.slots[slot].current = None;
+            self.ending.remove(&ProcessRef::Capture(slot));
         }
         self.settled();
     }

@@ -66,6 +66,7 @@ impl World {
 
     pub(super) fn stop_pd(&mut self, server: usize) -> u64 {
         self.pd[server].running = false;
+        self.ending.remove(&ProcessRef::Pd(server));
         0
     }
 }

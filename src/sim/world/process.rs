@@ -162,7 +162,19 @@ impl World {
         let process = self
             .find(address)
             .ok_or_else(|| ActionError::Unknown(address.to_owned()))?;
-        if self.under_way.contains(&process) {
+        if self.restarting.contains(&process) {
+            return Err(ActionError::UnderWay(address.to_owned()));
+        }
+        Ok(process)
+    }
+
+    /// A process that runs and was not told to end before.
+    fn staying(&self, address: &str) -> Result<ProcessRef, ActionError> {
+        let process = self.named(address)?;
+        if !self.is_running(process) {
+            return Err(ActionError::NotRunning(address.to_owned()));
+        }
+        if self.ending.contains(&process) {
             return Err(ActionError::UnderWay(address.to_owned()));
         }
         Ok(process)
@@ -170,10 +182,7 @@ impl World {
 
     /// Tells a process to end by itself (SIGTERM). `forced` is what the client says of it, for the referee.
     pub fn stop(&mut self, address: &str, forced: bool) -> Result<Planned, ActionError> {
-        let process = self.named(address)?;
-        if !self.is_running(process) {
-            return Err(ActionError::NotRunning(address.to_owned()));
-        }
+        let process = self.staying(address)?;
         Ok(Planned {
             done_at_ms: self.now + self.ask_to_stop(process, forced),
         })
@@ -213,17 +222,14 @@ impl World {
         version: Option<&str>,
         forced: bool,
     ) -> Result<Planned, ActionError> {
-        let process = self.named(address)?;
-        if !self.is_running(process) {
-            return Err(ActionError::NotRunning(address.to_owned()));
-        }
+        let process = self.staying(address)?;
         self.set_version(process, version)?;
         let gone_in = self.ask_to_stop(process, forced);
         let in_ms = gone_in
             + self
                 .rng
                 .range(self.rates.restart_ms.min, self.rates.restart_ms.max);
-        self.under_way.insert(process);
+        self.restarting.insert(process);
         self.plan(in_ms, Event::Spawn(process));
         Ok(Planned {
             done_at_ms: self.now + in_ms,
@@ -250,7 +256,7 @@ impl World {
     }
 
     pub(super) fn spawn(&mut self, process: ProcessRef) {
-        self.under_way.remove(&process);
+        self.restarting.remove(&process);
         if self.is_running(process) {
             return;
         }
@@ -265,6 +271,7 @@ impl World {
 
     fn ask_to_stop(&mut self, process: ProcessRef, forced: bool) -> u64 {
         self.note_stop(process, forced);
+        self.ending.insert(process);
         self.stop_process(process)
     }
 

@@ -225,6 +225,7 @@ impl World {
         let Some(instance) = self.tidb.servers[server].current.take() else {
             return;
         };
+        self.ending.remove(&ProcessRef::Tidb(server));
         self.tidb.instances[instance].health = Health::Gone;
         if self.tidb.instances[instance].known {
             // Its info is bound to a session of 90 s, its ownership of DDL to one of 60 s.
@@ -281,6 +282,7 @@ impl World {
         let server = it.server;
         if self.tidb.servers[server].current == Some(instance) {
             self.tidb.servers[server].current = None;
+            self.ending.remove(&ProcessRef::Tidb(server));
         }
         if self.tidb.ddl_owner == Some(instance) {
             self.tidb.ddl_owner = None;
