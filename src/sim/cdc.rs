@@ -89,9 +89,12 @@ fn cost(world: &mut World, capture: usize, call: &Call) -> u64 {
     };
     let rounds = match call {
         Call::Resign(_) => return world.jitter(1, 3),
-        Call::Health(_) | Call::Captures(_) | Call::Processors(_) | Call::Synced(_) => 1,
+        Call::Health(_)
+        | Call::Captures(_)
+        | Call::Processors(_)
+        | Call::Synced(_)
+        | Call::Resume { body: Err(_), .. } => 1,
         Call::Changefeeds { .. } | Call::FeedStatus(_) => 2,
-        Call::Resume { body: Err(_), .. } => 1,
         Call::Changefeed { feed, .. } | Call::Pause { feed, .. } | Call::Resume { feed, .. } => {
             if world
                 .feed_index(cluster, &feed.namespace, &feed.id)

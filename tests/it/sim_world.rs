@@ -521,3 +521,21 @@ fn a_kill_in_the_middle_of_a_drain_happens_when_few_tables_are_left() {
     pass(&mut world, 20_000);
     assert_eq!(tables(&mut world).values().sum::<usize>(), 240);
 }
+
+#[test]
+fn a_live_capture_is_unknown_to_a_new_owner_at_first_and_a_ghost_shows_none() {
+    let mut world = world(&lab(120, 3, ""));
+    let (a, b) = (id_at(&mut world, A), id_at(&mut world, B));
+    assert_eq!(world.carrying(0, &b).map(|ids| ids.len()), Some(40));
+    world.stop(A, true).unwrap();
+    pass(&mut world, 330);
+    assert_eq!(world.captures_of(0).len(), 3);
+    assert_eq!(world.carrying(0, &b), None, "unknown, which is not empty");
+    pass(&mut world, 2_500);
+    assert_eq!(world.carrying(0, &b).map(|ids| ids.len()), Some(40));
+    assert_eq!(world.carrying(0, &a), Some(Vec::new()));
+    assert!(!world.healthy(0), "the ghost never answers the new owner");
+    pass(&mut world, 3_000);
+    assert_eq!(world.carrying(0, &a), None);
+    assert!(world.healthy(0));
+}
