@@ -1,5 +1,6 @@
 //! Integration tests.
 
+mod sim_chaos;
 mod sim_http;
 mod sim_scenario;
 mod sim_support;

@@ -247,7 +247,8 @@ impl World {
                 }
             }
             self.orphan(feed, |member| member == instance);
-            self.plan_tick(feed);
+            // It may have been the last one that had not answered.
+            self.take_over(feed);
         }
         self.learn(cluster);
         self.restall(cluster);
@@ -352,20 +353,25 @@ impl World {
             Some(known) if !*known => *known = true,
             _ => return,
         }
-        if self.feeds[feed].initialised() {
-            self.settle_checkpoint(feed);
-            let known: Vec<usize> = self.feeds[feed]
-                .sched
-                .as_ref()
-                .map(|sched| sched.captures.keys().copied().collect())
-                .unwrap_or_default();
-            // A new owner learns where tables are from those that answer: what nobody has is nobody's.
-            self.orphan(feed, |on| !known.contains(&on));
-            self.end_ripe(feed);
-            self.plan_tick(feed);
-            self.settled();
-        }
+        self.take_over(feed);
         self.restall(cluster);
+    }
+
+    /// Once every capture has answered, a scheduler knows where tables are: what nobody has is nobody's.
+    fn take_over(&mut self, feed: usize) {
+        if !self.feeds[feed].initialised() {
+            return;
+        }
+        self.settle_checkpoint(feed);
+        let known: Vec<usize> = self.feeds[feed]
+            .sched
+            .as_ref()
+            .map(|sched| sched.captures.keys().copied().collect())
+            .unwrap_or_default();
+        self.orphan(feed, |on| !known.contains(&on));
+        self.end_ripe(feed);
+        self.plan_tick(feed);
+        self.settled();
     }
 }
 
