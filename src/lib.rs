@@ -6,3 +6,4 @@
 pub mod cluster;
 pub mod driver;
 pub mod rollout;
+pub mod sim;
