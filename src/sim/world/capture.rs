@@ -27,6 +27,7 @@ impl World {
             .range(self.rates.ready_ms.min, self.rates.ready_ms.max);
         self.plan(boot.saturating_sub(10), Event::Register(instance));
         self.plan(boot, Event::Listen(instance));
+        self.instances[instance].ready_at = self.now + boot + ready;
         self.plan(boot + ready, Event::Ready(instance));
     }
 
