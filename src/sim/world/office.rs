@@ -123,7 +123,7 @@ impl World {
             })
             .collect();
         // The keys of an owner that ended by itself vanish as the next one comes in, which still sees it for the hold.
-        // One that crashed lost its place in the queue with its lease, and is never listed (recorded, point 32).
+        // One that crashed lost its place in the queue with its lease, and is never listed (recorded).
         let ghost = self.clusters[cluster].last_owner.filter(|last| {
             let it = &self.instances[*last];
             !it.alive && !it.registered && it.rev != 0
