@@ -82,7 +82,7 @@ fn no_owner(world: &World, capture: usize, request: &Request) -> Option<Reply> {
     }
 }
 
-/// How long the owner takes: about 48 ms for each of its rounds that a call needs (recorded, point 14).
+/// How long the owner takes: about 48 ms for each of its rounds that a call needs (recorded).
 fn cost(world: &mut World, capture: usize, call: &Call) -> u64 {
     let OwnerView::Serving(cluster) = world.owner_view(capture) else {
         return 1;

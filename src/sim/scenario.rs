@@ -291,7 +291,7 @@ pub struct Rates {
     pub boot_ms: Span,
     /// From a capture listening until it is ready to answer.
     pub ready_ms: Span,
-    /// From a capture's registration until a changefeed's scheduler has heard from it.
+    /// From a capture being ready until a changefeed's scheduler has heard from it.
     pub registration_ms: Span,
     /// Nobody owns for this long after a resign.
     pub handover_ms: Span,
@@ -313,7 +313,7 @@ impl Default for Rates {
             restart_ms: span(1_000, 2_000),
             boot_ms: span(100, 150),
             ready_ms: span(100, 300),
-            registration_ms: span(100, 400),
+            registration_ms: span(50, 300),
             handover_ms: span(50, 250),
             balance_ms: 60_000,
             tidb_graceful_wait_ms: 1_000,

@@ -15,7 +15,7 @@ use super::tidb;
 use super::wire::{JSON_UTF8, Reply, Request, Step, TEXT_UTF8};
 use super::world::{Altered, ProcessRef};
 
-/// Longer bodies go in chunks and without a length, as Go's server does (recorded, point 28).
+/// Longer bodies go in chunks and without a length, as Go's server does (recorded).
 const CHUNKED_FROM: usize = 2_048;
 
 #[derive(Clone)]

@@ -273,7 +273,7 @@ struct DiffInfo {
     server_id: u64,
 }
 
-/// Two JSON documents, glued together (recorded, point 22).
+/// Two JSON documents, glued together (recorded).
 fn show(world: &mut World) -> Reply {
     if !world.tidb().upgrading {
         return Reply::new(200, JSON, "\"The cluster state is normal.\"\"success!\"");

@@ -389,6 +389,7 @@ impl World {
             alive: true,
             listening: false,
             ready: false,
+            ready_at: 0,
             registered: false,
             stopping: false,
             rev: 0,

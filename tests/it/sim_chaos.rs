@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 
+use tiroll::sim::world::World;
+
 use super::sim_support::{lab, tables, world};
 
 #[derive(Debug, Clone, Copy)]
@@ -11,8 +13,19 @@ enum Act {
     Kill(usize),
     Restart(usize),
     Drain(usize),
+    /// To another version: up to three of them run together.
+    Upgrade(usize, usize),
+    /// A changefeed is stopped, or runs again.
+    Feed(bool),
     Resign,
     Pass(u64),
+}
+
+const VERSIONS: [&str; 3] = ["v8.5.3", "v8.5.4", "v7.5.7"];
+
+fn set_feed(world: &mut World, state: &str) {
+    let fault = serde_json::json!({ "do": { "changefeed": { "id": "cf-a", "state": state } } });
+    world.add_fault(serde_json::from_value(fault).unwrap());
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
@@ -22,6 +35,8 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         (0..4_usize).prop_map(Act::Kill),
         (0..4_usize).prop_map(Act::Restart),
         (0..4_usize).prop_map(Act::Drain),
+        (0..4_usize, 0..3_usize).prop_map(|(capture, version)| Act::Upgrade(capture, version)),
+        any::<bool>().prop_map(Act::Feed),
         Just(Act::Resign),
         (10..4_000_u64).prop_map(Act::Pass),
         (10..20_000_u64).prop_map(Act::Pass),
@@ -30,7 +45,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_table_is_lost_whatever_happens(acts in acts()) {
@@ -49,6 +64,10 @@ proptest! {
                         world.drain(0, &found.id);
                     }
                 }
+                Act::Upgrade(capture, version) => {
+                    drop(world.restart(&address(capture), Some(VERSIONS[version]), true));
+                }
+                Act::Feed(runs) => set_feed(&mut world, if runs { "normal" } else { "stopped" }),
                 Act::Resign => world.resign(0),
                 Act::Pass(ms) => {
                     let at = world.now_ms() + ms;
@@ -58,13 +77,13 @@ proptest! {
             let listed: usize = tables(&mut world).values().sum();
             prop_assert!(listed <= 60 + 2 * 10 + 60, "{} tables are listed", listed);
         }
-        // Everything is started again, those that are stopping one after another.
+        // Everything is brought to one version, one after another, and nothing is left stopping or stopped.
+        set_feed(&mut world, "normal");
         for capture in 0..4 {
             let at = world.now_ms() + 5_000;
             world.advance_to(at);
-            drop(world.start(&address(capture), None));
-            if world.left_stopping().contains(&address(capture)) {
-                drop(world.restart(&address(capture), None, true));
+            if world.start(&address(capture), Some("v8.5.4")).is_err() {
+                drop(world.restart(&address(capture), Some("v8.5.4"), true));
             }
         }
         let at = world.now_ms() + 250_000;

@@ -79,6 +79,11 @@ pub(crate) async fn get(address: &str, path: &str) -> Raw {
     ask(address, "GET", path, "").await
 }
 
+/// Asks the control server to act.
+pub(crate) async fn control(url: &str, action: &str, body: Value) -> Raw {
+    ask(url, "POST", &format!("/{action}"), &body.to_string()).await
+}
+
 pub(crate) async fn try_ask(
     address: &str,
     method: &str,

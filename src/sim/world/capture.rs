@@ -4,7 +4,7 @@ use super::{Event, ProcessRef, World};
 
 impl World {
     /// A process is started in a slot: refused for 0.1 to 0.15 s, listed by then, not ready for 0.1 to 0.3 s more
-    /// (recorded, point 12).
+    /// (recorded).
     pub(super) fn spawn_capture(&mut self, slot: usize) {
         let overrides = self.take_overrides(ProcessRef::Capture(slot));
         let version = overrides
@@ -27,6 +27,7 @@ impl World {
             .range(self.rates.ready_ms.min, self.rates.ready_ms.max);
         self.plan(boot.saturating_sub(10), Event::Register(instance));
         self.plan(boot, Event::Listen(instance));
+        self.instances[instance].ready_at = self.now + boot + ready;
         self.plan(boot + ready, Event::Ready(instance));
     }
 
@@ -48,7 +49,7 @@ impl World {
         }
     }
 
-    /// A capture is told to end: within 11 to 58 ms it is gone, and it moves no table before (recorded, point 9).
+    /// A capture is told to end: within 11 to 58 ms it is gone, and it moves no table before (recorded).
     pub(super) fn stop_capture(&mut self, instance: usize) -> u64 {
         let in_ms = self.rng.range(11, 58);
         // It sets its own liveness, but is gone before a heartbeat could tell anybody.
@@ -87,7 +88,7 @@ impl World {
         self.end_process(instance);
         if self.instances[instance].registered {
             // The lease runs from the last keepalive. The owner was missed for 8.0 to 9.5 s, others were listed for
-            // 11.6 to 13.4 s with the owner's own hold (recorded, point 10; contract section 11).
+            // 11.6 to 13.4 s with the owner's own hold (recorded; contract section 11).
             let in_ms = if was_owner {
                 self.rng.range(8_000, 9_500)
             } else {

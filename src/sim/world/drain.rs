@@ -87,7 +87,7 @@ impl World {
             self.trigger_drain(&name, &address);
         }
         if !self.instances[target].stopping {
-            // The next heartbeat carries it: about 0.1 s after the answer (recorded, point 29).
+            // The next heartbeat carries it: about 0.1 s after the answer (recorded).
             let in_ms = self.rng.range(80, 130);
             self.plan(in_ms, Event::Flip(target));
         }

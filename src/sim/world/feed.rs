@@ -27,7 +27,7 @@ impl World {
         if !it.state.runs() || it.stalled {
             return;
         }
-        // Usually 2.3 s behind, up to 3.1 s while tables move, in steps of half a second (recorded, points 15 and 36).
+        // Usually 2.3 s behind, up to 3.1 s while tables move, in steps of half a second (recorded).
         let moving = it
             .spans
             .iter()

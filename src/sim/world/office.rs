@@ -123,7 +123,7 @@ impl World {
             })
             .collect();
         // The keys of an owner that ended by itself vanish as the next one comes in, which still sees it for the hold.
-        // One that crashed lost its place in the queue with its lease, and is never listed (recorded, point 32).
+        // One that crashed lost its place in the queue with its lease, and is never listed (recorded).
         let ghost = self.clusters[cluster].last_owner.filter(|last| {
             let it = &self.instances[*last];
             !it.alive && !it.registered && it.rev != 0
@@ -212,12 +212,14 @@ impl World {
                     continue;
                 }
                 sched.captures.insert(*member, false);
-                let in_ms = self.rng.range(
+                // It answers once it is ready, so that health is bad for a moment after its own status is good.
+                let ready_in = self.instances[*member].ready_at.saturating_sub(self.now);
+                let answers_in = self.rng.range(
                     self.rates.registration_ms.min,
                     self.rates.registration_ms.max,
                 );
                 self.plan(
-                    in_ms,
+                    ready_in + answers_in,
                     Event::Init {
                         feed,
                         term,

@@ -115,7 +115,7 @@ impl World {
                     .iter()
                     .map(|tables| self.least_drain_ms(*tables))
                     .max();
-                drain.unwrap_or(0) + mean(rates.ready_ms).max(mean(rates.registration_ms))
+                drain.unwrap_or(0) + mean(rates.ready_ms) + mean(rates.registration_ms)
             }
             Component::Tidb => rates.tidb_graceful_wait_ms + rates.tidb_close_ms + 100,
             Component::Pd => 0,

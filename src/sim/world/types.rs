@@ -45,6 +45,8 @@ pub(crate) struct Instance {
     pub(crate) listening: bool,
     /// Whether the routes under `/api` are open.
     pub(crate) ready: bool,
+    /// When they open, or opened.
+    pub(crate) ready_at: u64,
     /// Whether its keys are in etcd. They outlive a crash until the lease lapses.
     pub(crate) registered: bool,
     /// Liveness 1. Never goes back.

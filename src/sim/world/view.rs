@@ -1,5 +1,5 @@
 //! What a capture answers from: who owns, whom the owner sees, which tables are where. Lists come in another order on
-//! every call, as maps do on the servers (recorded, point 30).
+//! every call, as maps do on the servers (recorded).
 
 use super::types::{Instance, Vacancy};
 use super::{Feed, World};
@@ -81,7 +81,7 @@ impl World {
     }
 
     /// Whether a capture's own status says that it owns. The old owner still says so in the gap after a resign
-    /// (recorded, point 33).
+    /// (recorded).
     pub(crate) fn says_owner(&self, capture: usize) -> bool {
         let Some(current) = self.slots[capture].current else {
             return false;
@@ -165,7 +165,7 @@ impl World {
     }
 
     /// Tables of a changefeed on one capture. `None` when its scheduler knows no such capture: also for one that lives
-    /// but has not answered a new owner yet, for up to 1.4 s (recorded, point 31). A ghost that a new owner sees never
+    /// but has not answered a new owner yet, for up to 1.4 s (recorded). A ghost that a new owner sees never
     /// answers and shows none.
     pub fn carrying(&mut self, feed: usize, capture_id: &str) -> Option<Vec<u64>> {
         let statuses = self.task_status(feed);
