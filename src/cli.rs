@@ -28,7 +28,7 @@ const DEMO_TARGET: &str = "v8.5.4";
 
 /// Runs the program; its exit code (design section 9).
 pub fn main() -> u8 {
-    if let Err(error) = crate::crash::install() {
+    if let Err(error) = crate::crash::install(!screen::wants_no_colour(), None) {
         warn(&format!("the error hooks could not be installed: {error}"));
     }
     let cli = match Cli::try_parse() {
@@ -90,7 +90,7 @@ fn introduce() {
 /// A built-in scenario by name, or a file.
 fn scenario(name: &str) -> Result<Scenario> {
     if let Some(scenario) = Scenario::builtin(name) {
-        return Ok(scenario);
+        return Ok(scenario?);
     }
     if !Path::new(name).exists() {
         return Err(eyre!(
@@ -135,7 +135,7 @@ async fn run_sim(args: Sim) -> Result<u8> {
     say(&sim::announce(&running, args.format == Format::Json));
     let mut signals = Signals::new();
     signals.next().await;
-    running.stop();
+    running.stop().await;
     Ok(0)
 }
 

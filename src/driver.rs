@@ -239,9 +239,9 @@ impl Actor {
                 tokio::spawn(async move {
                     let outcome = match executor {
                         Some(executor) => executor.perform(action).await,
-                        None => crate::rollout::effect::ActionOutcome::Failed {
-                            message: "there is no executor".to_owned(),
-                        },
+                        None => {
+                            crate::rollout::effect::ActionOutcome::Failed { message: "there is no executor".to_owned() }
+                        }
                     };
                     let _ = inputs.send(Input::Outcome { id, outcome }).await;
                 });

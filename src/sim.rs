@@ -47,10 +47,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            speed: 1.0,
-            time: Time::Running,
-        }
+        Self { speed: 1.0, time: Time::Running }
     }
 }
 
@@ -99,11 +96,7 @@ pub async fn start(scenario: Scenario, options: Options) -> Result<Running, SimE
     if !(options.speed.is_finite() && options.speed > 0.0) {
         return Err(SimError::Speed(options.speed));
     }
-    let reserve = |count: usize| {
-        (0..count)
-            .map(|_| Gate::reserve())
-            .collect::<io::Result<Vec<Gate>>>()
-    };
+    let reserve = |count: usize| (0..count).map(|_| Gate::reserve()).collect::<io::Result<Vec<Gate>>>();
     let captures = reserve(scenario.captures())?;
     let status = reserve(scenario.tidb.servers)?;
     let sql = reserve(scenario.tidb.servers)?;
@@ -120,23 +113,9 @@ pub async fn start(scenario: Scenario, options: Options) -> Result<Running, SimE
     };
     let world = World::new(&scenario, &addresses, epoch_ms);
     let mut gates = Vec::new();
-    gates.extend(
-        captures
-            .into_iter()
-            .enumerate()
-            .map(|(i, gate)| (ProcessRef::Capture(i), gate)),
-    );
-    gates.extend(
-        status
-            .into_iter()
-            .enumerate()
-            .map(|(i, gate)| (ProcessRef::Tidb(i), gate)),
-    );
-    gates.extend(
-        pd.into_iter()
-            .enumerate()
-            .map(|(i, gate)| (ProcessRef::Pd(i), gate)),
-    );
+    gates.extend(captures.into_iter().enumerate().map(|(i, gate)| (ProcessRef::Capture(i), gate)));
+    gates.extend(status.into_iter().enumerate().map(|(i, gate)| (ProcessRef::Tidb(i), gate)));
+    gates.extend(pd.into_iter().enumerate().map(|(i, gate)| (ProcessRef::Pd(i), gate)));
     let shared = Arc::new(Shared::new(clock, world, gates));
     shared.settle_ports().await;
 
@@ -153,11 +132,7 @@ pub async fn start(scenario: Scenario, options: Options) -> Result<Running, SimE
     let keeping = tokio::spawn(Arc::clone(&shared).keep());
     Ok(Running {
         captures: addresses.captures,
-        tidb: addresses
-            .tidb
-            .into_iter()
-            .map(|(_, status)| status)
-            .collect(),
+        tidb: addresses.tidb.into_iter().map(|(_, status)| status).collect(),
         pd: addresses.pd,
         control,
         shared,
@@ -229,12 +204,6 @@ pub fn announce(running: &Running, json: bool) -> String {
         ("pd", running.pd.join(",")),
         ("control", running.control.clone()),
     ];
-    let lines: Vec<String> = lines
-        .iter()
-        .map(|(name, value)| format!("  {name:<9}{value}\n"))
-        .collect();
-    format!(
-        "simulated cluster, every address is on this machine:\n{}",
-        lines.concat()
-    )
+    let lines: Vec<String> = lines.iter().map(|(name, value)| format!("  {name:<9}{value}\n")).collect();
+    format!("simulated cluster, every address is on this machine:\n{}", lines.concat())
 }

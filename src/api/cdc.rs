@@ -135,8 +135,10 @@ pub async fn changefeeds(http: &Http, at: &Address, api: Api, namespace: Option<
     let path = format!("{}/changefeeds?state=all{scope}", api.prefix());
     let answer = get(http, at, &path, Deadline::Drain).await?;
     parse(&answer, |value| {
-        let mut rows =
-            json::list(value)?.into_iter().map(|item| json::typed(item).map(read_row)).collect::<Result<Vec<_>, _>>()?;
+        let mut rows = json::list(value)?
+            .into_iter()
+            .map(|item| json::typed(item).map(read_row))
+            .collect::<Result<Vec<_>, _>>()?;
         rows.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(rows)
     })
@@ -204,8 +206,11 @@ pub async fn processor(
     if values.len() > 1 {
         return Err(cdc_failure(&answer));
     }
-    let wire: wire::ProcessorDetail =
-        values.pop().ok_or_else(|| "no value".to_owned()).and_then(json::typed).map_err(|why| malformed(&answer, &why))?;
+    let wire: wire::ProcessorDetail = values
+        .pop()
+        .ok_or_else(|| "no value".to_owned())
+        .and_then(json::typed)
+        .map_err(|why| malformed(&answer, &why))?;
     let ids = wire.table_ids.ok_or_else(|| malformed(&answer, "the capture has no entry for this changefeed"))?;
     let mut ids: Vec<_> = ids.into_iter().map(TableId).collect();
     ids.sort_unstable();

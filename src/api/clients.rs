@@ -84,9 +84,7 @@ impl Clients {
         let others = self.addresses(cluster).into_iter().filter(|address| Some(address) != owner);
         for address in owner.cloned().into_iter().chain(others).take(2) {
             match cdc::drain(&self.http, &address, Api::V1, capture).await {
-                Err(why)
-                    if matches!(why.kind, FailureKind::Refused | FailureKind::Timeout | FailureKind::Network) =>
-                {
+                Err(why) if matches!(why.kind, FailureKind::Refused | FailureKind::Timeout | FailureKind::Network) => {
                     last = why;
                 }
                 answer => return answer,

@@ -138,7 +138,12 @@ mod tests {
         use FailureKind as K;
         let sched = "CDC:ErrSchedulerRequestFailed";
         let rows: &[(u16, &str, &str, K)] = &[
-            (400, sched, "[CDC:ErrSchedulerRequestFailed]scheduler request failed, only one capture alive", K::OnlyOneCapture),
+            (
+                400,
+                sched,
+                "[CDC:ErrSchedulerRequestFailed]scheduler request failed, only one capture alive",
+                K::OnlyOneCapture,
+            ),
             (400, sched, "scheduler request failed, cannot drain the owner", K::CannotDrainOwner),
             (500, sched, "scheduler request failed, cannot drain the owner", K::CannotDrainOwner),
             (503, sched, "scheduler request failed, not all captures initialized", K::NotInitialized),
@@ -150,7 +155,12 @@ mod tests {
             (503, "CDC:ErrGetAllStoresFailed", "PD unreachable", K::NotReady),
             (500, "CDC:ErrOwnerNotFound", "owner not found", K::NoOwner),
             (500, "", "election: no leader", K::NoOwner),
-            (500, "", "Get \"http://127.0.0.1:8302/api\": dial tcp 127.0.0.1:8302: connect: connection refused", K::NoOwner),
+            (
+                500,
+                "",
+                "Get \"http://127.0.0.1:8302/api\": dial tcp 127.0.0.1:8302: connect: connection refused",
+                K::NoOwner,
+            ),
             (500, "", "read tcp: connection reset by peer", K::NoOwner),
             (500, "ErrRequestForwardErr", "an request can only forward to owner one time", K::NoOwner),
             (500, "", "coordinator is not fully initialized, wait a moment", K::OwnerStarting),

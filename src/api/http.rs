@@ -133,7 +133,13 @@ impl Http {
     }
 
     /// The same, to a whole URL.
-    pub async fn send_to(&self, method: Method, url: &str, body: Option<&Value>, deadline: Deadline) -> Reading<Answer> {
+    pub async fn send_to(
+        &self,
+        method: Method,
+        url: &str,
+        body: Option<&Value>,
+        deadline: Deadline,
+    ) -> Reading<Answer> {
         let request = format!("{} {url}", method.name());
         let limit = match deadline {
             Deadline::Upgrade => self.options.call_upgrade,
@@ -156,7 +162,10 @@ impl Http {
         while let Some(chunk) = response.chunk().await.map_err(|error| fail(&error))? {
             if body.len() + chunk.len() > self.options.body_cap {
                 let message = format!("the body is larger than {} bytes", self.options.body_cap);
-                return Err(Failure { status: Some(status), ..Failure::local(FailureKind::TooLarge, message).of(&request) });
+                return Err(Failure {
+                    status: Some(status),
+                    ..Failure::local(FailureKind::TooLarge, message).of(&request)
+                });
             }
             body.extend_from_slice(&chunk);
         }

@@ -214,7 +214,9 @@ fn why_silent(cdc: &CdcSweep, entry: &CaptureEntry) -> String {
     match cdc.node_at(&entry.address).map(|node| &node.status) {
         Some(Ok(status)) => {
             let other = status.id.as_ref().map_or("a process without an id", |id| id.short());
-            format!("that address is answered by {other}: the listed process has left, and its entry lapses in a few seconds")
+            format!(
+                "that address is answered by {other}: the listed process has left, and its entry lapses in a few seconds"
+            )
         }
         Some(Err(why)) if why.kind == FailureKind::Refused => {
             format!("{why}; if it has stopped, its entry lapses in a few seconds (after a crash in about 13 s)")
@@ -330,9 +332,10 @@ pub fn render_text(document: &StatusDocument) -> String {
     }
     if let Some(pd) = &document.pd {
         let _ = writeln!(out, "\nPD");
-        let rows = pd.servers.iter().map(|server| {
-            vec![server.address.to_string(), server.version.clone().unwrap_or_else(|| "?".into())]
-        });
+        let rows = pd
+            .servers
+            .iter()
+            .map(|server| vec![server.address.to_string(), server.version.clone().unwrap_or_else(|| "?".into())]);
         table(&mut out, &["ADDRESS", "VERSION"], rows.collect());
     }
     if !document.unknown.is_empty() {

@@ -151,9 +151,8 @@ impl Clients {
         let (health, changefeeds, processors) = tokio::join!(health, changefeeds, processors);
         let rows: &[ChangefeedRow] = changefeeds.as_deref().unwrap_or_default();
         let list: &[CaptureEntry] = captures.as_deref().unwrap_or_default();
-        let placement = async {
-            if ask.placement { self.placement(&cluster, rows, list).await } else { BTreeMap::new() }
-        };
+        let placement =
+            async { if ask.placement { self.placement(&cluster, rows, list).await } else { BTreeMap::new() } };
         let target = async {
             match &ask.target {
                 Some(capture) => Some(self.target(&cluster, rows, &processors, capture).await),
@@ -171,14 +170,14 @@ impl Clients {
         rows: &[ChangefeedRow],
         captures: &[CaptureEntry],
     ) -> BTreeMap<ChangefeedId, Reading<Placement>> {
-        let running: Vec<&ChangefeedRow> = rows.iter().filter(|row| row.state.is_running()).collect();
+        let running: Vec<ChangefeedRow> = rows.iter().filter(|row| row.state.is_running()).cloned().collect();
         stream::iter(running)
             .map(|row| async move {
                 let reading = match row.state {
                     ChangefeedState::Normal => self.placement_of_normal(cluster, &row.id).await,
                     _ => self.placement_by_capture(cluster, &row.id, captures).await,
                 };
-                (row.id.clone(), reading)
+                (row.id, reading)
             })
             .buffered(AT_ONCE)
             .collect()
@@ -222,7 +221,7 @@ impl Clients {
         processors: &Reading<Vec<(ChangefeedId, CaptureId)>>,
         capture: &CaptureId,
     ) -> TargetTables {
-        let by_changefeed = stream::iter(rows)
+        let by_changefeed = stream::iter(rows.to_vec())
             .map(|row| async move {
                 let reading = match (row.state.is_at_rest(), processors) {
                     // A changefeed at rest has no processor anywhere (recorded cdc-classic-more 06); the call for its
@@ -231,7 +230,7 @@ impl Clients {
                     (true, Err(why)) => Err(why.clone()),
                     _ => self.tables_on(cluster, &row.id, capture).await,
                 };
-                (row.id.clone(), reading)
+                (row.id, reading)
             })
             .buffered(AT_ONCE)
             .collect()

@@ -125,12 +125,8 @@ pub(super) async fn read_status(cluster: &Cluster, clock: &SystemClock) -> Resul
     let clients = Clients::new(target.endpoints(), options(&Policy::default()))?;
     let ask = SweepAsk { target: None, placement: true };
     let cdc = async { clients.sweep_cdc(&ask, clock).await };
-    let tidb = async {
-        if target.tidb.is_empty() { None } else { Some(clients.sweep_tidb(clock).await) }
-    };
-    let pd = async {
-        if target.pd.is_empty() { None } else { Some(clients.sweep_pd(clock).await) }
-    };
+    let tidb = async { if target.tidb.is_empty() { None } else { Some(clients.sweep_tidb(clock).await) } };
+    let pd = async { if target.pd.is_empty() { None } else { Some(clients.sweep_pd(clock).await) } };
     let (cdc, tidb, pd) = tokio::join!(cdc, tidb, pd);
     Ok(status::document(&cdc, tidb.as_ref(), pd.as_ref(), clock.now()))
 }

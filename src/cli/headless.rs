@@ -124,7 +124,9 @@ pub(super) async fn dry_run(mut started: Started, format: Format) -> u8 {
             Ok(Fact::RolloutEnded { ending, .. }) => {
                 match format {
                     Format::Json if ending.exit_code == 0 => say(&json!({ "plan": { "steps": [] } }).to_string()),
-                    Format::Json => say(&json!({ "plan": null, "outcome": ending.outcome, "reason": ending.reason }).to_string()),
+                    Format::Json => {
+                        say(&json!({ "plan": null, "outcome": ending.outcome, "reason": ending.reason }).to_string())
+                    }
                     Format::Text => say(&ending.reason),
                 }
                 break ending.exit_code;

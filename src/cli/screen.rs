@@ -12,7 +12,8 @@ use crate::ui;
 
 /// Opens the screen, runs until it is left, ends the driver, and says what is left behind; the exit code.
 pub(super) async fn run(started: Started, look: Look, can_command: bool) -> Result<u8> {
-    let options = ui::Options { ascii: look.ascii, no_color: look.no_color, who: Who::new(who()), can_command };
+    let no_color = look.no_color || wants_no_colour();
+    let options = ui::Options { ascii: look.ascii, no_color, who: Who::new(who()), can_command };
     let handle = started.handle.clone();
     drop(started.events);
     let left = ui::run(started.handle, options).await;
@@ -33,6 +34,12 @@ pub(super) async fn run(started: Started, look: Look, can_command: bool) -> Resu
         }
     }
     Ok(ending.exit_code)
+}
+
+/// Whether the environment asks for no colour.
+pub(super) fn wants_no_colour() -> bool {
+    let (no_color, term) = (std::env::var("NO_COLOR").ok(), std::env::var("TERM").ok());
+    ui::wants_no_colour(no_color.as_deref(), term.as_deref())
 }
 
 /// Who sits at the terminal.

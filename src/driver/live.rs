@@ -36,17 +36,11 @@ impl Servers for Live {
     }
 
     fn sweep_tidb(&self) -> BoxFuture<'_, Option<TidbSweep>> {
-        async move {
-            if self.has_tidb { Some(self.clients.sweep_tidb(&*self.clock).await) } else { None }
-        }
-        .boxed()
+        async move { if self.has_tidb { Some(self.clients.sweep_tidb(&*self.clock).await) } else { None } }.boxed()
     }
 
     fn sweep_pd(&self) -> BoxFuture<'_, Option<PdSweep>> {
-        async move {
-            if self.has_pd { Some(self.clients.sweep_pd(&*self.clock).await) } else { None }
-        }
-        .boxed()
+        async move { if self.has_pd { Some(self.clients.sweep_pd(&*self.clock).await) } else { None } }.boxed()
     }
 
     fn table_names(&self) -> BoxFuture<'_, Reading<TableNames>> {

@@ -33,9 +33,7 @@ pub(crate) fn receive(world: &mut World, capture: usize, request: &Request) -> S
 }
 
 fn receive_call(world: &mut World, capture: usize, request: &Request, call: Call) -> Step<Call> {
-    let ready = world
-        .instance_at(capture)
-        .is_some_and(|instance| instance.ready);
+    let ready = world.instance_at(capture).is_some_and(|instance| instance.ready);
     if !ready && !matches!(call, Call::RootStatus | Call::Config) {
         return Step::Done(errors::not_ready());
     }
@@ -69,9 +67,7 @@ fn no_owner(world: &World, capture: usize, request: &Request) -> Option<Reply> {
             let uri = request.uri();
             Some(errors::plain(
                 500,
-                &format!(
-                    "{verb} \"http://{address}{uri}\": dial tcp {address}: connect: connection refused"
-                ),
+                &format!("{verb} \"http://{address}{uri}\": dial tcp {address}: connect: connection refused"),
             ))
         }
         OwnerView::Looping => Some(error(
@@ -96,20 +92,9 @@ fn cost(world: &mut World, capture: usize, call: &Call) -> u64 {
         | Call::Resume { body: Err(_), .. } => 1,
         Call::Changefeeds { .. } | Call::FeedStatus(_) => 2,
         Call::Changefeed { feed, .. } | Call::Pause { feed, .. } | Call::Resume { feed, .. } => {
-            if world
-                .feed_index(cluster, &feed.namespace, &feed.id)
-                .is_some()
-            {
-                3
-            } else {
-                1
-            }
+            if world.feed_index(cluster, &feed.namespace, &feed.id).is_some() { 3 } else { 1 }
         }
-        Call::Processor {
-            version,
-            feed,
-            capture,
-        } => match world.feed_index(cluster, &feed.namespace, &feed.id) {
+        Call::Processor { version, feed, capture } => match world.feed_index(cluster, &feed.namespace, &feed.id) {
             None => 1,
             Some(index) if *version == Version::V2 && !world.feed(index).state.runs() => 1,
             Some(_) if !world.knows_capture(cluster, capture) => 2,

@@ -23,26 +23,14 @@ pub(crate) enum Clock {
 }
 
 impl Clock {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the clock of the simulator"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "this is the clock of the simulator")]
     pub(crate) fn real(speed: f64) -> Self {
-        Self::Real {
-            start: Instant::now(),
-            speed,
-        }
+        Self::Real { start: Instant::now(), speed }
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the clock of the simulator"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "this is the clock of the simulator")]
     pub(crate) fn manual() -> Self {
-        Self::Manual {
-            start: Instant::now(),
-            now: AtomicU64::new(0),
-        }
+        Self::Manual { start: Instant::now(), now: AtomicU64::new(0) }
     }
 
     /// Virtual milliseconds since the start.
@@ -84,24 +72,15 @@ impl Clock {
     }
 
     /// How long to wait on the wall for `ms` virtual milliseconds.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a wait is far below 2^53 milliseconds"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "a wait is far below 2^53 milliseconds")]
     pub(crate) fn real_duration(&self, ms: u64) -> Duration {
-        Duration::try_from_secs_f64(ms as f64 / 1000.0 / self.speed())
-            .unwrap_or(Duration::from_hours(1))
+        Duration::try_from_secs_f64(ms as f64 / 1000.0 / self.speed()).unwrap_or(Duration::from_hours(1))
     }
 }
 
 /// Milliseconds since 1970 by the machine's clock: where the cluster's own time starts in a served world.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "this is the clock of the simulator"
-)]
+#[expect(clippy::disallowed_methods, reason = "this is the clock of the simulator")]
 pub(crate) fn unix_ms() -> u64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(0)
 }

@@ -19,12 +19,7 @@ pub(super) fn app(shared: Arc<Shared>) -> Router {
     Router::new().fallback(handle).with_state(shared)
 }
 
-async fn handle(
-    State(shared): State<Arc<Shared>>,
-    method: Method,
-    uri: Uri,
-    body: Bytes,
-) -> Response<Body> {
+async fn handle(State(shared): State<Arc<Shared>>, method: Method, uri: Uri, body: Bytes) -> Response<Body> {
     let reply = match (method.as_str(), uri.path()) {
         ("GET", "/state") => state(&shared),
         ("GET", "/referee") => json(200, &report(&shared)),
@@ -32,8 +27,7 @@ async fn handle(
             let action = path.trim_start_matches('/').to_owned();
             // An action that has begun is carried out, also when nobody waits for it any more.
             let task = tokio::spawn(async move { act(&shared, &action, &body).await });
-            task.await
-                .unwrap_or_else(|_| failed(500, "the action failed".to_owned()))
+            task.await.unwrap_or_else(|_| failed(500, "the action failed".to_owned()))
         }
         ("POST", "/fault") => fault(&shared, &body),
         (_, "/state" | "/referee" | "/stop" | "/start" | "/restart" | "/kill" | "/fault") => {
@@ -41,9 +35,7 @@ async fn handle(
         }
         (_, path) => failed(
             404,
-            format!(
-                "no such path: {path}; there are /state, /referee, /stop, /start, /restart, /kill, /fault"
-            ),
+            format!("no such path: {path}; there are /state, /referee, /stop, /start, /restart, /kill, /fault"),
         ),
     };
     response(reply)
@@ -71,13 +63,7 @@ struct WithSpeed {
 
 fn state(shared: &Shared) -> Reply {
     let state = shared.with_world(World::state);
-    json(
-        200,
-        &WithSpeed {
-            state,
-            speed: shared.clock.speed(),
-        },
-    )
+    json(200, &WithSpeed { state, speed: shared.clock.speed() })
 }
 
 /// What the referee has to say; the keys are fixed. Everything is in virtual milliseconds but `wall_elapsed_ms`.
@@ -154,18 +140,12 @@ struct Done {
 }
 
 async fn act(shared: &Arc<Shared>, action: &str, body: &[u8]) -> Reply {
-    let Action {
-        address,
-        version,
-        forced,
-    } = match serde_json::from_slice(body) {
+    let Action { address, version, forced } = match serde_json::from_slice(body) {
         Ok(action) => action,
         Err(error) => {
             return failed(
                 400,
-                format!(
-                    "{error}; expected {{\"address\": \"host:port\", \"version\": \"v8.5.4\", \"forced\": false}}"
-                ),
+                format!("{error}; expected {{\"address\": \"host:port\", \"version\": \"v8.5.4\", \"forced\": false}}"),
             );
         }
     };
@@ -182,9 +162,7 @@ async fn act(shared: &Arc<Shared>, action: &str, body: &[u8]) -> Reply {
             let status = match error {
                 ActionError::Unknown(_) => 404,
                 ActionError::Version(_) => 400,
-                ActionError::NotRunning(_)
-                | ActionError::AlreadyRunning(_)
-                | ActionError::UnderWay(_) => 409,
+                ActionError::NotRunning(_) | ActionError::AlreadyRunning(_) | ActionError::UnderWay(_) => 409,
             };
             return failed(status, error.to_string());
         }
@@ -193,14 +171,7 @@ async fn act(shared: &Arc<Shared>, action: &str, body: &[u8]) -> Reply {
         let process = world.find(&address)?;
         let (component, address) = world.component(process);
         let (id, version) = world.instance_of(process);
-        Some(Done {
-            component,
-            address,
-            id,
-            version,
-            running: world.is_running(process),
-            at_ms: world.now_ms(),
-        })
+        Some(Done { component, address, id, version, running: world.is_running(process), at_ms: world.now_ms() })
     });
     match done {
         Some(done) => json(200, &done),
@@ -220,17 +191,9 @@ fn fault(shared: &Shared, body: &[u8]) -> Reply {
     };
     shared.with_world(|world| {
         if let Some(name) = world.unknown_in(&fault) {
-            return failed(
-                404,
-                format!("no process is called `{name}` or listens there"),
-            );
+            return failed(404, format!("no process is called `{name}` or listens there"));
         }
         world.add_fault(fault);
-        json(
-            200,
-            &Taken {
-                at_ms: world.now_ms(),
-            },
-        )
+        json(200, &Taken { at_ms: world.now_ms() })
     })
 }

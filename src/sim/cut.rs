@@ -36,11 +36,7 @@ impl Listener for CutListener {
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         let (inner, addr) = Listener::accept(&mut self.inner).await;
         let token = self.cut.child_token();
-        let stream = CutStream {
-            inner,
-            cancelled: Box::pin(token.clone().cancelled_owned()),
-            token,
-        };
+        let stream = CutStream { inner, cancelled: Box::pin(token.clone().cancelled_owned()), token };
         (stream, addr)
     }
 
@@ -66,11 +62,7 @@ fn reset<T>() -> Poll<io::Result<T>> {
 }
 
 impl AsyncRead for CutStream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.is_cut(cx) {
             return reset();
         }
@@ -79,11 +71,7 @@ impl AsyncRead for CutStream {
 }
 
 impl AsyncWrite for CutStream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         if self.is_cut(cx) {
             return reset();
         }

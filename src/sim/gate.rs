@@ -29,11 +29,7 @@ impl Gate {
     /// Takes a free port of the loopback interface.
     pub(super) fn reserve() -> io::Result<Self> {
         let socket = bound((Ipv4Addr::LOCALHOST, 0).into())?;
-        Ok(Self {
-            addr: socket.local_addr()?,
-            _reserved: socket,
-            open: None,
-        })
+        Ok(Self { addr: socket.local_addr()?, _reserved: socket, open: None })
     }
 
     pub(super) fn address(&self) -> String {
@@ -55,10 +51,7 @@ impl Gate {
             return Ok(());
         };
         let cut = ended.child_token();
-        let accepting = CutListener {
-            inner: bound(self.addr)?.listen(1024)?,
-            cut: cut.clone(),
-        };
+        let accepting = CutListener { inner: bound(self.addr)?.listen(1024)?, cut: cut.clone() };
         let service = app().into_make_service_with_connect_info::<Connection>();
         let over = cut.clone();
         let task = tokio::spawn(async move {
@@ -67,11 +60,7 @@ impl Gate {
                 _ = axum::serve(accepting, service).into_future() => {}
             }
         });
-        self.open = Some(Open {
-            listener,
-            cut,
-            task,
-        });
+        self.open = Some(Open { listener, cut, task });
         Ok(())
     }
 

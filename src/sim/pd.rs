@@ -28,11 +28,6 @@ pub(crate) fn receive(world: &World, server: usize, request: &Request) -> Reply 
         return Reply::new(404, TEXT_UTF8, "404 page not found\n");
     }
     let version = world.pd_version(server);
-    let body = Answer {
-        version,
-        build_time: "2026-04-30 08:00:00",
-        hash: hex_of(version, 40),
-        branch: "HEAD",
-    };
+    let body = Answer { version, build_time: "2026-04-30 08:00:00", hash: hex_of(version, 40), branch: "HEAD" };
     Reply::new(200, JSON_UTF8, indented(&body, 2))
 }

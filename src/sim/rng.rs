@@ -52,9 +52,9 @@ impl Rng {
 
 /// `len` lower-case hexadecimal digits that follow from `text`: what stands for a git hash of a version.
 pub(crate) fn hex_of(text: &str, len: usize) -> String {
-    let seed = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let seed = text
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     let mut rng = Rng::new(seed);
     let mut digits = String::new();
     while digits.len() < len {

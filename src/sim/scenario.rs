@@ -75,9 +75,7 @@ impl<'de> Deserialize<'de> for Architecture {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let classic = |text: &str| match text {
             "classic" => Ok(Self::Classic),
-            other => Err(format!(
-                "architecture `{other}` is not supported yet, expected `classic`"
-            )),
+            other => Err(format!("architecture `{other}` is not supported yet, expected `classic`")),
         };
         deserializer.deserialize_str(text::Text::new("`classic`", classic))
     }
@@ -94,9 +92,7 @@ impl VersionText {
         let number = text.strip_prefix('v').unwrap_or_default();
         match Version::parse(number) {
             Ok(_) => Ok(Self(text.to_owned())),
-            Err(_) => Err(format!(
-                "version `{text}` is not one, expected something like `v8.5.4`"
-            )),
+            Err(_) => Err(format!("version `{text}` is not one, expected something like `v8.5.4`")),
         }
     }
 
@@ -325,10 +321,7 @@ impl Default for Rates {
 const BUILTIN: [(&str, &str); 3] = [
     ("small", include_str!("../../assets/scenarios/small.yaml")),
     ("busy", include_str!("../../assets/scenarios/busy.yaml")),
-    (
-        "leftover",
-        include_str!("../../assets/scenarios/leftover.yaml"),
-    ),
+    ("leftover", include_str!("../../assets/scenarios/leftover.yaml")),
 ];
 
 /// Names of the scenarios that ship inside the binary.
@@ -357,12 +350,7 @@ impl Scenario {
         })?;
         check::check(&scenario).map_err(|wrong| {
             let (line, column) = check::place_of(text, &wrong.value);
-            ScenarioError {
-                file: file_name.to_owned(),
-                line,
-                column,
-                message: wrong.message,
-            }
+            ScenarioError { file: file_name.to_owned(), line, column, message: wrong.message }
         })?;
         Ok(scenario)
     }
@@ -375,10 +363,7 @@ impl Scenario {
 
 /// The parser's message without its own ` at line … column …`, which is said once in front.
 fn without_place(message: &str) -> String {
-    message
-        .rsplit_once(" at line ")
-        .map_or(message, |(text, _)| text)
-        .to_owned()
+    message.rsplit_once(" at line ").map_or(message, |(text, _)| text).to_owned()
 }
 
 fn one() -> u64 {

@@ -26,9 +26,7 @@ struct Process {
 
 /// What answers at a process's port.
 pub(super) fn app(shared: Arc<Shared>, process: ProcessRef) -> Router {
-    Router::new()
-        .fallback(handle)
-        .with_state(Process { shared, process })
+    Router::new().fallback(handle).with_state(Process { shared, process })
 }
 
 async fn handle(
@@ -95,8 +93,7 @@ async fn reply(it: &Process, request: &Request) -> Reply {
     match (arrived, it.process) {
         (Arrived::Capture(ms, call), ProcessRef::Capture(slot)) => {
             it.shared.pass(ms).await;
-            it.shared
-                .with_world(|world| cdc::answer(world, slot, &call))
+            it.shared.with_world(|world| cdc::answer(world, slot, &call))
         }
         (Arrived::Tidb(ms, call), _) => {
             it.shared.pass(ms).await;
@@ -112,10 +109,7 @@ fn instead(answer: &super::scenario::Answer) -> Reply {
     let status = answer.status.unwrap_or(500);
     let message = answer.message.as_deref().unwrap_or_default();
     let mut reply = match &answer.code {
-        Some(code) => Reply {
-            content_type: Some(JSON_UTF8.to_owned()),
-            ..cdc::error(status, code, message)
-        },
+        Some(code) => Reply { content_type: Some(JSON_UTF8.to_owned()), ..cdc::error(status, code, message) },
         None if message.is_empty() => Reply::empty(status),
         None => Reply::new(status, TEXT_UTF8, message),
     };
@@ -128,29 +122,19 @@ fn instead(answer: &super::scenario::Answer) -> Reply {
 /// Puts an answer on the wire.
 pub(super) fn response(reply: Reply) -> Response<Body> {
     let body = if reply.body.len() > CHUNKED_FROM {
-        let whole = futures::stream::once(async move {
-            Ok::<_, std::convert::Infallible>(Bytes::from(reply.body))
-        });
+        let whole = futures::stream::once(async move { Ok::<_, std::convert::Infallible>(Bytes::from(reply.body)) });
         Body::from_stream(whole)
     } else {
         Body::from(reply.body)
     };
     let mut response = Response::new(body);
-    *response.status_mut() =
-        StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    if let Some(content_type) = reply
-        .content_type
-        .and_then(|it| HeaderValue::try_from(it).ok())
-    {
-        response
-            .headers_mut()
-            .insert(header::CONTENT_TYPE, content_type);
+    *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    if let Some(content_type) = reply.content_type.and_then(|it| HeaderValue::try_from(it).ok()) {
+        response.headers_mut().insert(header::CONTENT_TYPE, content_type);
     }
     if reply.nosniff {
         let nosniff = HeaderValue::from_static("nosniff");
-        response
-            .headers_mut()
-            .insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+        response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
     }
     response
 }

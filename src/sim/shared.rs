@@ -69,20 +69,12 @@ impl Shared {
     /// Opens and closes ports as the world has it now. When this is done, a process that is down refuses.
     pub(super) async fn settle_ports(self: &Arc<Self>) {
         let mut gates = self.gates.lock().await;
-        let listeners: Vec<Option<usize>> = self.with_world(|world| {
-            gates
-                .iter()
-                .map(|(process, _)| world.listener(*process))
-                .collect()
-        });
+        let listeners: Vec<Option<usize>> =
+            self.with_world(|world| gates.iter().map(|(process, _)| world.listener(*process)).collect());
         for ((process, gate), listener) in gates.iter_mut().zip(listeners) {
             let process = *process;
             // A port that cannot be opened now is tried again the next time.
-            let _ = gate
-                .set(listener, &self.ended, || {
-                    serve::app(Arc::clone(self), process)
-                })
-                .await;
+            let _ = gate.set(listener, &self.ended, || serve::app(Arc::clone(self), process)).await;
         }
     }
 
@@ -101,9 +93,7 @@ impl Shared {
             let wait = match next {
                 Some(at) if !self.clock.is_manual() => {
                     let ms = at.saturating_sub(self.clock.now_ms());
-                    self.clock
-                        .real_duration(ms)
-                        .clamp(Duration::from_millis(2), Duration::from_secs(1))
+                    self.clock.real_duration(ms).clamp(Duration::from_millis(2), Duration::from_secs(1))
                 }
                 _ => Duration::from_secs(1),
             };

@@ -15,10 +15,8 @@ pub(crate) enum Call {
     Ready(Reply),
 }
 
-const UPGRADING_TWICE: &str =
-    "It's a duplicated operation and the cluster is already in upgrading state.";
-const NORMAL_TWICE: &str =
-    "It's a duplicated operation and the cluster is already in normal state.";
+const UPGRADING_TWICE: &str = "It's a duplicated operation and the cluster is already in upgrading state.";
+const NORMAL_TWICE: &str = "It's a duplicated operation and the cluster is already in normal state.";
 
 /// The template of a request's route, for counting.
 pub(crate) fn template(request: &Request) -> &'static str {
@@ -67,10 +65,7 @@ pub(crate) fn answer(call: &Call) -> Reply {
 }
 
 fn not_found() -> Reply {
-    Reply {
-        nosniff: true,
-        ..Reply::new(404, TEXT_UTF8, "404 page not found\n")
-    }
+    Reply { nosniff: true, ..Reply::new(404, TEXT_UTF8, "404 page not found\n") }
 }
 
 fn text(status: u16, body: &str) -> Reply {
@@ -113,9 +108,7 @@ fn status(world: &World, server: usize) -> Reply {
             connections: 0,
             version: &full(instance),
             git_hash: &instance.git_hash,
-            status: InitStats {
-                init_stats_percentage: 0,
-            },
+            status: InitStats { init_stats_percentage: 0 },
         }),
     )
 }
@@ -204,10 +197,7 @@ struct InfoAll {
 fn versions(world: &World) -> Vec<OneVersion> {
     let mut versions: Vec<OneVersion> = Vec::new();
     for instance in world.tidb().known() {
-        let one = OneVersion {
-            version: full(instance),
-            git_hash: instance.git_hash.clone(),
-        };
+        let one = OneVersion { version: full(instance), git_hash: instance.git_hash.clone() };
         if !versions.contains(&one) {
             versions.push(one);
         }
@@ -218,11 +208,8 @@ fn versions(world: &World) -> Vec<OneVersion> {
 fn info_all(world: &World) -> Reply {
     let versions = versions(world);
     let consistent = versions.len() <= 1;
-    let all_servers_info: std::collections::BTreeMap<String, ServerInfo> = world
-        .tidb()
-        .known()
-        .map(|instance| (instance.ddl_id.clone(), server_info(world, instance)))
-        .collect();
+    let all_servers_info: std::collections::BTreeMap<String, ServerInfo> =
+        world.tidb().known().map(|instance| (instance.ddl_id.clone(), server_info(world, instance))).collect();
     json(&InfoAll {
         servers_num: all_servers_info.len(),
         owner_id: world.tidb().owner_id(),
@@ -243,9 +230,7 @@ fn upgrade(world: &mut World, method: &str, operation: &str) -> Step<Call> {
             StartOutcome::Duplicated => Step::Done(word(UPGRADING_TWICE)),
             StartOutcome::Unconfirmed(ms) => Step::Wait(ms, Call::Unconfirmed),
         },
-        "finish" if world.finish_upgrading() => {
-            Step::Wait(world.jitter(3, 11), Call::Ready(word("success!")))
-        }
+        "finish" if world.finish_upgrading() => Step::Wait(world.jitter(3, 11), Call::Ready(word("success!"))),
         "finish" => Step::Done(word(NORMAL_TWICE)),
         "show" => Step::Done(show(world)),
         other => Step::Done(text(400, &format!("wrong operation:{other}"))),
@@ -300,9 +285,7 @@ fn show(world: &mut World) -> Reply {
     let greatest = versions.iter().max_by(|a, b| a.version.cmp(&b.version));
     let upgraded = all
         .iter()
-        .filter(|it| {
-            greatest.is_some_and(|top| top.version == it.version && top.git_hash == it.git_hash)
-        })
+        .filter(|it| greatest.is_some_and(|top| top.version == it.version && top.git_hash == it.git_hash))
         .count();
     let body = Show {
         servers_num: all.len(),
@@ -315,9 +298,5 @@ fn show(world: &mut World) -> Reply {
 }
 
 fn resign(world: &mut World, server: usize) -> Reply {
-    if world.resign_ddl(server) {
-        word("success!")
-    } else {
-        text(400, "This node is not a owner, can't be resigned")
-    }
+    if world.resign_ddl(server) { word("success!") } else { text(400, "This node is not a owner, can't be resigned") }
 }

@@ -3,9 +3,7 @@
 use jiff::Timestamp;
 
 fn formatted(ms: u64, format: &str) -> String {
-    let timestamp = i64::try_from(ms)
-        .ok()
-        .and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    let timestamp = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
     timestamp.unwrap_or_default().strftime(format).to_string()
 }
 

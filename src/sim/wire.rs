@@ -31,11 +31,7 @@ impl Request {
 
     /// Path and query together.
     pub(crate) fn uri(&self) -> String {
-        if self.query.is_empty() {
-            self.path.clone()
-        } else {
-            format!("{}?{}", self.path, self.query)
-        }
+        if self.query.is_empty() { self.path.clone() } else { format!("{}?{}", self.path, self.query) }
     }
 }
 
@@ -65,32 +61,17 @@ pub(crate) const TEXT_UTF8: &str = "text/plain; charset=utf-8";
 
 impl Reply {
     pub(crate) fn new(status: u16, content_type: &str, body: impl Into<String>) -> Self {
-        Self {
-            status,
-            content_type: Some(content_type.to_owned()),
-            nosniff: false,
-            body: body.into(),
-            drop: false,
-        }
+        Self { status, content_type: Some(content_type.to_owned()), nosniff: false, body: body.into(), drop: false }
     }
 
     /// No body, and no content type either.
     pub(crate) fn empty(status: u16) -> Self {
-        Self {
-            status,
-            content_type: None,
-            nosniff: false,
-            body: String::new(),
-            drop: false,
-        }
+        Self { status, content_type: None, nosniff: false, body: String::new(), drop: false }
     }
 
     /// The connection ends without an answer.
     pub(crate) fn dropped() -> Self {
-        Self {
-            drop: true,
-            ..Self::empty(500)
-        }
+        Self { drop: true, ..Self::empty(500) }
     }
 
     pub(crate) fn indented(status: u16, value: &impl Serialize) -> Self {
@@ -121,7 +102,5 @@ pub(crate) fn indented(value: &impl Serialize, spaces: usize) -> String {
 
 /// Go escapes these three wherever they stand in a string.
 pub(crate) fn escape_html(json: &str) -> String {
-    json.replace('<', "\\u003c")
-        .replace('>', "\\u003e")
-        .replace('&', "\\u0026")
+    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }

@@ -58,12 +58,8 @@ impl Addresses {
         let at = |port: usize| format!("127.0.0.1:{port}");
         Self {
             captures: (0..scenario.captures()).map(|i| at(8300 + i)).collect(),
-            tidb: (0..scenario.tidb.servers)
-                .map(|i| (at(4000 + i), at(10080 + i)))
-                .collect(),
-            pd: (0..scenario.pd.versions.len())
-                .map(|i| at(2379 + 10 * i))
-                .collect(),
+            tidb: (0..scenario.tidb.servers).map(|i| (at(4000 + i), at(10080 + i))).collect(),
+            pd: (0..scenario.pd.versions.len()).map(|i| at(2379 + 10 * i)).collect(),
         }
     }
 }
@@ -77,34 +73,13 @@ enum Event {
     Ready(usize),
     Exit(usize),
     LeaseLapse(usize),
-    Drop {
-        cluster: usize,
-        term: u64,
-        instance: usize,
-    },
-    Elect {
-        cluster: usize,
-        round: u64,
-    },
-    Built {
-        feed: usize,
-        term: u64,
-    },
-    Init {
-        feed: usize,
-        term: u64,
-        instance: usize,
-    },
+    Drop { cluster: usize, term: u64, instance: usize },
+    Elect { cluster: usize, round: u64 },
+    Built { feed: usize, term: u64 },
+    Init { feed: usize, term: u64, instance: usize },
     Tick(usize),
-    Balance {
-        feed: usize,
-        term: u64,
-    },
-    SpanDone {
-        feed: usize,
-        span: usize,
-        generation: u64,
-    },
+    Balance { feed: usize, term: u64 },
+    SpanDone { feed: usize, span: usize, generation: u64 },
     Flip(usize),
     Tidb(TidbEvent),
     PdUp(usize),
@@ -223,8 +198,7 @@ impl World {
 
     fn plan(&mut self, in_ms: u64, event: Event) {
         self.planned += 1;
-        self.queue
-            .push(Reverse((self.now + in_ms, self.planned, event)));
+        self.queue.push(Reverse((self.now + in_ms, self.planned, event)));
     }
 
     fn happen(&mut self, event: Event) {
@@ -235,25 +209,13 @@ impl World {
             Event::Ready(instance) => self.ready(instance),
             Event::Exit(instance) => self.exit(instance),
             Event::LeaseLapse(instance) => self.lease_lapse(instance),
-            Event::Drop {
-                cluster,
-                term,
-                instance,
-            } => self.drop_member(cluster, term, instance),
+            Event::Drop { cluster, term, instance } => self.drop_member(cluster, term, instance),
             Event::Elect { cluster, round } => self.elect(cluster, round),
             Event::Built { feed, term } => self.built(feed, term),
-            Event::Init {
-                feed,
-                term,
-                instance,
-            } => self.init(feed, term, instance),
+            Event::Init { feed, term, instance } => self.init(feed, term, instance),
             Event::Tick(feed) => self.tick(feed),
             Event::Balance { feed, term } => self.balance_due(feed, term),
-            Event::SpanDone {
-                feed,
-                span,
-                generation,
-            } => self.span_done(feed, span, generation),
+            Event::SpanDone { feed, span, generation } => self.span_done(feed, span, generation),
             Event::Flip(instance) => self.flip(instance),
             Event::Tidb(event) => self.tidb_event(event),
             Event::PdUp(server) => self.pd_up(server),
@@ -277,11 +239,7 @@ impl World {
             for group in &database.tables {
                 for number in 1..=group.count {
                     id += 2;
-                    self.tables.push(Table {
-                        id,
-                        database: index,
-                        name: format!("{}{number:03}", group.prefix),
-                    });
+                    self.tables.push(Table { id, database: index, name: format!("{}{number:03}", group.prefix) });
                 }
             }
         }
@@ -297,11 +255,7 @@ impl World {
                 let address = addresses.captures.get(number).cloned().unwrap_or_default();
                 number += 1;
                 let name = format!("capture-{number}");
-                let version = wanted
-                    .versions
-                    .get(&name)
-                    .unwrap_or(&wanted.version)
-                    .to_string();
+                let version = wanted.versions.get(&name).unwrap_or(&wanted.version).to_string();
                 let drained = wanted.drained.contains(&name);
                 if !drained && !wanted.empty.contains(&name) {
                     takers.push(self.instances.len());
@@ -326,13 +280,7 @@ impl World {
         }
     }
 
-    fn found_feeds(
-        &mut self,
-        wanted: &super::scenario::Cluster,
-        cluster: usize,
-        members: &[usize],
-        takers: &[usize],
-    ) {
+    fn found_feeds(&mut self, wanted: &super::scenario::Cluster, cluster: usize, members: &[usize], takers: &[usize]) {
         self.install_found_owner(cluster, members);
         for change in &wanted.changefeeds {
             let mut spans: Vec<Span> = Vec::new();
@@ -342,12 +290,7 @@ impl World {
                 }
             }
             let phase = self.rng.range(0, 499);
-            let mut feed = Feed::new(
-                cluster,
-                change,
-                phase,
-                self.clock_ms().saturating_sub(86_400_000),
-            );
+            let mut feed = Feed::new(cluster, change, phase, self.clock_ms().saturating_sub(86_400_000));
             feed.checkpoint_ms = self.clock_ms().saturating_sub(2_300);
             if change.state.runs() && !takers.is_empty() {
                 let mut order: Vec<usize> = (0..spans.len()).collect();
@@ -355,19 +298,12 @@ impl World {
                 // Each changefeed begins at another capture, so that the remainders do not add up on one.
                 let first = self.rng.index(takers.len());
                 for (turn, span) in order.into_iter().enumerate() {
-                    spans[span].state =
-                        SpanState::Replicating(takers[(first + turn) % takers.len()]);
+                    spans[span].state = SpanState::Replicating(takers[(first + turn) % takers.len()]);
                 }
                 let term = self.clusters[cluster].term();
                 feed.sched = Some(Sched::found(term, members));
                 let due = self.rng.range(1_000, self.rates.balance_ms.max(1_001));
-                self.plan(
-                    due,
-                    Event::Balance {
-                        feed: self.feeds.len(),
-                        term,
-                    },
-                );
+                self.plan(due, Event::Balance { feed: self.feeds.len(), term });
             }
             feed.spans = spans;
             feed.creator_version = wanted.version.to_string();

@@ -27,40 +27,17 @@ async fn a_capture_answers_to_the_byte() {
 
     let health = get(other, "/api/v1/health").await;
     assert_eq!((health.status, health.body.as_str()), (200, ""));
-    assert_eq!(
-        (
-            health.header("content-type"),
-            health.header("content-length")
-        ),
-        (None, Some("0"))
-    );
+    assert_eq!((health.header("content-type"), health.header("content-length")), (None, Some("0")));
     assert_eq!(get(other, "/api/v2/health").await.body, "{}");
 
     let captures = get(other, "/api/v2/captures").await;
-    assert!(
-        captures
-            .body
-            .starts_with("{\"total\":3,\"items\":[{\"id\":\"")
-    );
-    assert!(
-        get(other, "/api/v1/captures")
-            .await
-            .body
-            .starts_with("[\n    {\n        \"id\": \"")
-    );
+    assert!(captures.body.starts_with("{\"total\":3,\"items\":[{\"id\":\""));
+    assert!(get(other, "/api/v1/captures").await.body.starts_with("[\n    {\n        \"id\": \""));
 
     let missing = get(owner, "/api/v2/nope").await;
-    assert_eq!(
-        (missing.status, missing.body.as_str()),
-        (404, "404 page not found")
-    );
+    assert_eq!((missing.status, missing.body.as_str()), (404, "404 page not found"));
     assert_eq!(missing.header("content-type"), Some("text/plain"));
-    assert_eq!(
-        ask(owner, "POST", "/api/v1/captures/drain", "{}")
-            .await
-            .status,
-        404
-    );
+    assert_eq!(ask(owner, "POST", "/api/v1/captures/drain", "{}").await.status, 404);
 
     let detail = get(other, "/api/v2/changefeeds/cf-a").await;
     assert_eq!(detail.header("transfer-encoding"), Some("chunked"));
@@ -80,14 +57,8 @@ async fn bad_drains_are_refused_as_recorded() {
         "{\n    \"error_msg\": \"[CDC:ErrAPIInvalidParam]invalid api parameter: EOF\",\n    \"error_code\": \"CDC:ErrAPIInvalidParam\"\n}"
     );
     let empty = ask(owner, "PUT", "/api/v1/captures/drain", "{}").await;
-    assert_eq!(
-        empty.json()["error_msg"],
-        "[CDC:ErrCaptureNotExist]capture not exists, "
-    );
-    let id = get(owner, "/api/v1/status").await.json()["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    assert_eq!(empty.json()["error_msg"], "[CDC:ErrCaptureNotExist]capture not exists, ");
+    let id = get(owner, "/api/v1/status").await.json()["id"].as_str().unwrap().to_owned();
     let own = ask(other, "POST", &format!("/api/v2/captures/{id}/drain"), "").await;
     assert_eq!(own.json()["error_code"], "CDC:ErrSchedulerRequestFailed");
     sim.stop().await;
@@ -97,55 +68,28 @@ async fn bad_drains_are_refused_as_recorded() {
 async fn a_capture_is_drained_and_upgraded() {
     let sim = served(lab(120, 3, "")).await;
     let (owner, target) = (&sim.captures[0], &sim.captures[1]);
-    let id = get(target, "/api/v1/status").await.json()["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let drain = || async {
-        ask(
-            owner,
-            "PUT",
-            "/api/v1/captures/drain",
-            &json!({ "capture_id": id }).to_string(),
-        )
-        .await
-    };
+    let id = get(target, "/api/v1/status").await.json()["id"].as_str().unwrap().to_owned();
+    let drain =
+        || async { ask(owner, "PUT", "/api/v1/captures/drain", &json!({ "capture_id": id }).to_string()).await };
     let first = drain().await;
-    assert_eq!(
-        (first.status, first.body.as_str()),
-        (202, "{\"current_table_count\":80}")
-    );
+    assert_eq!((first.status, first.body.as_str()), (202, "{\"current_table_count\":80}"));
     sim.advance(9_000).await;
     assert_eq!(drain().await.body, "{\"current_table_count\":0}");
     assert_eq!(get(target, "/api/v1/status").await.json()["liveness"], 1);
     let path = format!("/api/v2/processors/cf-a/{id}");
     assert_eq!(get(target, &path).await.body, "{\"table_ids\":[]}");
 
-    let restarted = control(
-        &sim.control,
-        "restart",
-        json!({ "address": target, "version": "v8.5.4" }),
-    )
-    .await;
+    let restarted = control(&sim.control, "restart", json!({ "address": target, "version": "v8.5.4" })).await;
     assert_eq!(restarted.status, 200, "{}", restarted.body);
-    assert!(
-        try_ask(target, "GET", "/status", "").await.is_err(),
-        "it is spawned, but listens later"
-    );
+    assert!(try_ask(target, "GET", "/status", "").await.is_err(), "it is spawned, but listens later");
     sim.advance(155).await;
     let starting = get(target, "/api/v2/status").await;
     assert_eq!(starting.status, 503);
     assert_eq!(starting.json()["error_code"], "CDC:ErrServerIsNotReady");
     assert_eq!(get(target, "/status").await.status, 200);
     let new = restarted.json()["id"].as_str().unwrap().to_owned();
-    assert!(
-        get(owner, "/api/v2/captures").await.body.contains(&new),
-        "listed before it is ready"
-    );
-    assert_eq!(
-        get(owner, "/api/v2/health").await.json()["error_code"],
-        "CDC:ErrClusterIsUnhealthy"
-    );
+    assert!(get(owner, "/api/v2/captures").await.body.contains(&new), "listed before it is ready");
+    assert_eq!(get(owner, "/api/v2/health").await.json()["error_code"], "CDC:ErrClusterIsUnhealthy");
     let mut bad_after_ready = 0;
     for _ in 0..40 {
         sim.advance(20).await;
@@ -153,14 +97,8 @@ async fn a_capture_is_drained_and_upgraded() {
         let health = get(target, "/api/v2/health").await.status;
         bad_after_ready += u32::from(status == 200 && health == 500);
     }
-    assert!(
-        bad_after_ready > 0,
-        "health is bad for a moment after the status is good"
-    );
-    assert_eq!(
-        get(target, "/api/v2/status").await.json()["version"],
-        "v8.5.4"
-    );
+    assert!(bad_after_ready > 0, "health is bad for a moment after the status is good");
+    assert_eq!(get(target, "/api/v2/status").await.json()["version"], "v8.5.4");
     assert_eq!(get(owner, "/api/v2/health").await.status, 200);
 
     let referee = get(&sim.control, "/referee").await.json();
@@ -185,40 +123,12 @@ async fn a_stopped_process_refuses_and_its_connections_are_cut() {
     assert_eq!(stopped.json()["running"], false);
     let refused = try_ask(address, "GET", "/status", "").await.unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
-    assert!(
-        matches!(open.read(&mut buffer).await, Ok(0) | Err(_)),
-        "the open connection is cut"
-    );
-    assert_eq!(
-        control(&sim.control, "stop", json!({ "address": address }))
-            .await
-            .status,
-        409
-    );
-    assert_eq!(
-        control(&sim.control, "stop", json!({ "address": "nope" }))
-            .await
-            .status,
-        404
-    );
-    assert_eq!(
-        control(&sim.control, "stop", json!({ "addres": address }))
-            .await
-            .status,
-        400
-    );
-    assert_eq!(
-        control(&sim.control, "start", json!({ "address": address }))
-            .await
-            .status,
-        200
-    );
-    assert_eq!(
-        control(&sim.control, "start", json!({ "address": address }))
-            .await
-            .status,
-        409
-    );
+    assert!(matches!(open.read(&mut buffer).await, Ok(0) | Err(_)), "the open connection is cut");
+    assert_eq!(control(&sim.control, "stop", json!({ "address": address })).await.status, 409);
+    assert_eq!(control(&sim.control, "stop", json!({ "address": "nope" })).await.status, 404);
+    assert_eq!(control(&sim.control, "stop", json!({ "addres": address })).await.status, 400);
+    assert_eq!(control(&sim.control, "start", json!({ "address": address })).await.status, 200);
+    assert_eq!(control(&sim.control, "start", json!({ "address": address })).await.status, 409);
     sim.advance(500).await;
     assert_eq!(get(address, "/api/v1/status").await.status, 200);
     sim.stop().await;
@@ -229,22 +139,11 @@ async fn without_an_owner_every_owner_call_fails_and_says_why() {
     let sim = served(lab(20, 3, "")).await;
     let (owner, other) = (&sim.captures[0], &sim.captures[2]);
     let resigned = ask(other, "POST", "/api/v1/owner/resign", "").await;
-    assert_eq!(
-        (
-            resigned.status,
-            resigned.body.as_str(),
-            resigned.header("content-type")
-        ),
-        (202, "", None)
-    );
+    assert_eq!((resigned.status, resigned.body.as_str(), resigned.header("content-type")), (202, "", None));
     let gone = get(other, "/api/v1/captures").await;
     assert_eq!(gone.status, 500);
     assert_eq!(gone.json()["error_code"], "CDC:ErrOwnerNotFound");
-    assert_eq!(
-        get(owner, "/api/v1/status").await.json()["is_owner"],
-        true,
-        "the old owner has not noticed"
-    );
+    assert_eq!(get(owner, "/api/v1/status").await.json()["is_owner"], true, "the old owner has not noticed");
     sim.advance(3_000).await;
     let again = &sim.captures[1];
     assert_eq!(get(again, "/api/v1/status").await.json()["is_owner"], true);
@@ -253,9 +152,7 @@ async fn without_an_owner_every_owner_call_fails_and_says_why() {
     assert_eq!(dead.status, 500);
     assert_eq!(
         dead.json()["error_msg"],
-        format!(
-            "Get \"http://{again}/api/v2/captures\": dial tcp {again}: connect: connection refused"
-        )
+        format!("Get \"http://{again}/api/v2/captures\": dial tcp {again}: connect: connection refused")
     );
     assert_eq!(dead.json()["error_code"], "");
     sim.stop().await;
@@ -265,49 +162,22 @@ async fn without_an_owner_every_owner_call_fails_and_says_why() {
 async fn a_paused_changefeed_answers_as_recorded() {
     let sim = served(lab(120, 3, "")).await;
     let at = &sim.captures[1];
-    let id = get(at, "/api/v1/status").await.json()["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    assert_eq!(
-        ask(at, "POST", "/api/v2/changefeeds/cf-b/pause", "")
-            .await
-            .body,
-        "{}"
-    );
+    let id = get(at, "/api/v1/status").await.json()["id"].as_str().unwrap().to_owned();
+    assert_eq!(ask(at, "POST", "/api/v2/changefeeds/cf-b/pause", "").await.body, "{}");
     let list = get(at, "/api/v2/changefeeds").await.json();
     assert_eq!(list["items"][1]["state"], "stopped");
     assert_eq!(get(at, "/api/v2/processors").await.json()["total"], 3);
     let v1 = get(at, &format!("/api/v1/processors/cf-b/{id}")).await;
     assert_eq!(v1.status, 200);
-    assert!(
-        v1.body
-            .starts_with("{\n    \"table_ids\": null\n}{\n    \"error_msg\""),
-        "{}",
-        v1.body
-    );
+    assert!(v1.body.starts_with("{\n    \"table_ids\": null\n}{\n    \"error_msg\""), "{}", v1.body);
     let v2 = get(at, &format!("/api/v2/processors/cf-b/{id}")).await;
-    assert_eq!(
-        (v2.status, &v2.json()["error_code"]),
-        (400, &json!("CDC:ErrAPIInvalidParam"))
-    );
+    assert_eq!((v2.status, &v2.json()["error_code"]), (400, &json!("CDC:ErrAPIInvalidParam")));
     let detail = get(at, "/api/v2/changefeeds/cf-b").await.json();
-    assert_eq!(
-        (&detail["admin_job_type"], &detail["resolved_ts"]),
-        (&json!(1), &json!(0))
-    );
+    assert_eq!((&detail["admin_job_type"], &detail["resolved_ts"]), (&json!(1), &json!(0)));
     assert!(detail.get("task_status").is_none());
     let resumed = ask(at, "POST", "/api/v2/changefeeds/cf-b/resume", "").await;
-    assert_eq!(
-        (resumed.status, resumed.header("content-type")),
-        (400, Some("text/plain; charset=utf-8"))
-    );
-    assert_eq!(
-        ask(at, "POST", "/api/v2/changefeeds/cf-b/resume", "{}")
-            .await
-            .status,
-        200
-    );
+    assert_eq!((resumed.status, resumed.header("content-type")), (400, Some("text/plain; charset=utf-8")));
+    assert_eq!(ask(at, "POST", "/api/v2/changefeeds/cf-b/resume", "{}").await.status, 200);
     sim.advance(3_000).await;
     assert_eq!(get(at, "/api/v2/processors").await.json()["total"], 6);
     sim.stop().await;
@@ -320,12 +190,7 @@ async fn state_has_the_keys_of_status() {
     let capture = &state["captures"][0];
     assert_eq!(capture["liveness"], "alive");
     assert_eq!(capture["architecture"], "classic");
-    assert!(
-        capture["tables_by_changefeed"]["default/orders"]
-            .as_u64()
-            .unwrap()
-            > 0
-    );
+    assert!(capture["tables_by_changefeed"]["default/orders"].as_u64().unwrap() > 0);
     assert_eq!(state["tidb"]["state"], "normal");
     assert_eq!(state["tidb"]["servers"][0]["version"], "v8.5.3");
     assert_eq!(state["pd"]["servers"][0]["version"], "v8.5.4");
@@ -333,10 +198,7 @@ async fn state_has_the_keys_of_status() {
     assert!(state["changefeeds"][0]["checkpoint_ts"].as_u64().unwrap() > 1 << 53);
     let line: Value = serde_json::from_str(&announce(&sim, true)).unwrap();
     assert_eq!(line["control"], sim.control);
-    assert_eq!(
-        get(&sim.pd[0], "/pd/api/v1/version").await.json()["version"],
-        "v8.5.4"
-    );
+    assert_eq!(get(&sim.pd[0], "/pd/api/v1/version").await.json()["version"], "v8.5.4");
     sim.stop().await;
 }
 
@@ -357,19 +219,11 @@ async fn faults_change_answers_processes_and_changefeeds() {
     } } });
     assert_eq!(fault(answer).await.status, 200);
     let changed = get(owner, "/api/v2/captures").await;
-    assert_eq!(
-        (changed.status, changed.header("content-type")),
-        (503, Some("text/plain; charset=utf-8"))
-    );
+    assert_eq!((changed.status, changed.header("content-type")), (503, Some("text/plain; charset=utf-8")));
     assert_eq!(changed.json()["error_code"], "CDC:ErrVersionIncompatible");
-    assert_eq!(
-        get(owner, "/api/v2/captures").await.status,
-        200,
-        "once only"
-    );
+    assert_eq!(get(owner, "/api/v2/captures").await.status, 200, "once only");
 
-    let drop =
-        json!({ "do": { "answer": { "route": "/api/v2/health", "drop": true, "for_ms": 1000 } } });
+    let drop = json!({ "do": { "answer": { "route": "/api/v2/health", "drop": true, "for_ms": 1000 } } });
     assert_eq!(fault(drop).await.status, 200);
     assert!(try_ask(owner, "GET", "/api/v2/health", "").await.is_err());
     sim.advance(1_000).await;
@@ -378,46 +232,27 @@ async fn faults_change_answers_processes_and_changefeeds() {
     let refuse = json!({ "do": { "refuse": { "process": "capture-3", "for_ms": 2000 } } });
     fault(refuse).await;
     sim.advance(10).await;
-    assert!(
-        try_ask(&sim.captures[2], "GET", "/status", "")
-            .await
-            .is_err()
-    );
+    assert!(try_ask(&sim.captures[2], "GET", "/status", "").await.is_err());
     sim.advance(2_000).await;
     assert_eq!(get(&sim.captures[2], "/status").await.status, 200);
 
-    let failed = json!({ "do": { "changefeed": { "id": "cf-b", "state": "failed", "code": "CDC:ErrX", "message": "x" } } });
+    let failed =
+        json!({ "do": { "changefeed": { "id": "cf-b", "state": "failed", "code": "CDC:ErrX", "message": "x" } } });
     fault(failed).await;
     let list = get(owner, "/api/v2/changefeeds").await.json();
     assert_eq!(list["items"][1]["state"], "failed");
     assert_eq!(list["items"][1]["error"]["code"], "CDC:ErrX");
 
-    let id = get(target, "/api/v1/status").await.json()["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let id = get(target, "/api/v1/status").await.json()["id"].as_str().unwrap().to_owned();
     let drain = json!({ "capture_id": id }).to_string();
     ask(owner, "PUT", "/api/v1/captures/drain", &drain).await;
     sim.advance(60_000).await;
-    let left = ask(owner, "PUT", "/api/v1/captures/drain", &drain)
-        .await
-        .json();
-    assert!(
-        left["current_table_count"].as_u64().unwrap() > 0,
-        "a table never moves"
-    );
+    let left = ask(owner, "PUT", "/api/v1/captures/drain", &drain).await.json();
+    assert!(left["current_table_count"].as_u64().unwrap() > 0, "a table never moves");
 
-    control(
-        &sim.control,
-        "restart",
-        json!({ "address": sim.tidb[1], "version": "v8.5.4" }),
-    )
-    .await;
+    control(&sim.control, "restart", json!({ "address": sim.tidb[1], "version": "v8.5.4" })).await;
     sim.advance(1_000).await;
-    assert_eq!(
-        get(&sim.tidb[1], "/info").await.json()["version"],
-        "8.0.11-TiDB-v8.5.2"
-    );
+    assert_eq!(get(&sim.tidb[1], "/info").await.json()["version"], "8.0.11-TiDB-v8.5.2");
     let unknown = fault(json!({ "do": { "kill": "capture-9" } })).await;
     assert_eq!(unknown.status, 404);
     assert_eq!(fault(json!({ "do": {} })).await.status, 400);
@@ -427,20 +262,12 @@ async fn faults_change_answers_processes_and_changefeeds() {
 #[tokio::test]
 async fn time_that_runs_is_as_fast_as_asked() {
     use tiroll::sim::{Options, SimError, Time, start};
-    let options = Options {
-        speed: 200.0,
-        time: Time::Running,
-    };
+    let options = Options { speed: 200.0, time: Time::Running };
     let sim = start(lab(120, 3, ""), options).await.unwrap();
-    let id = get(&sim.captures[1], "/api/v1/status").await.json()["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let id = get(&sim.captures[1], "/api/v1/status").await.json()["id"].as_str().unwrap().to_owned();
     let drain = json!({ "capture_id": id }).to_string();
     loop {
-        let left = ask(&sim.captures[0], "PUT", "/api/v1/captures/drain", &drain)
-            .await
-            .json();
+        let left = ask(&sim.captures[0], "PUT", "/api/v1/captures/drain", &drain).await.json();
         if left["current_table_count"] == 0 {
             break;
         }
@@ -452,12 +279,6 @@ async fn time_that_runs_is_as_fast_as_asked() {
     assert_eq!(state["unknown"], json!([]));
     assert_eq!(state["speed"], 200.0);
     sim.stop().await;
-    let still = Options {
-        speed: 0.0,
-        time: Time::Running,
-    };
-    assert!(matches!(
-        start(lab(1, 1, ""), still).await,
-        Err(SimError::Speed(_))
-    ));
+    let still = Options { speed: 0.0, time: Time::Running };
+    assert!(matches!(start(lab(1, 1, ""), still).await, Err(SimError::Speed(_))));
 }

@@ -34,20 +34,14 @@ fn an_unknown_field_is_refused_with_its_place() {
     let text = GOOD.replace("captures: 3", "captures: 3\n    capturs: 4");
     let error = error(&text);
     assert!(error.starts_with("x.yaml:5:5: "), "{error}");
-    assert!(
-        error.contains("capturs") && error.contains("expected one of"),
-        "{error}"
-    );
+    assert!(error.contains("capturs") && error.contains("expected one of"), "{error}");
 }
 
 #[test]
 fn another_architecture_is_not_supported_yet() {
     let error = error(&format!("{GOOD}architecture: new\n"));
     assert!(error.starts_with("x.yaml:8:15: "), "{error}");
-    assert!(
-        error.contains("architecture `new` is not supported yet, expected `classic`"),
-        "{error}"
-    );
+    assert!(error.contains("architecture `new` is not supported yet, expected `classic`"), "{error}");
 }
 
 #[test]
@@ -58,10 +52,7 @@ fn a_value_of_the_wrong_kind_is_named() {
     let wrong = error(&GOOD.replace("version: v8.5.3\n    cap", "version: 8.5\n    cap"));
     assert!(wrong.starts_with("x.yaml:3:14: "), "{wrong}");
     let wrong = error(&format!("{GOOD}rates:\n  move_ms: [5, 2]\n"));
-    assert!(
-        wrong.starts_with("x.yaml:9:12: ") && wrong.contains("[5, 2] is not a span"),
-        "{wrong}"
-    );
+    assert!(wrong.starts_with("x.yaml:9:12: ") && wrong.contains("[5, 2] is not a span"), "{wrong}");
 }
 
 #[test]
@@ -74,28 +65,15 @@ fn names_must_exist() {
     let wrong = error(&GOOD.replace("captures: 3", "captures: 3\n    drained: [capture-1]"));
     assert!(wrong.contains("owns the cluster"), "{wrong}");
     let wrong = error(&format!("{GOOD}faults:\n  - do: {{ kill: capture-7 }}\n"));
-    assert!(
-        wrong.starts_with("x.yaml:9:17: process `capture-7` does not exist"),
-        "{wrong}"
-    );
+    assert!(wrong.starts_with("x.yaml:9:17: process `capture-7` does not exist"), "{wrong}");
 }
 
 #[test]
 fn a_fault_says_exactly_one_thing() {
-    let wrong = error(&format!(
-        "{GOOD}faults:\n  - do: {{ kill: capture-2, stop: capture-2 }}\n"
-    ));
-    assert!(
-        wrong.contains("`do` says 2 things, expected exactly one of kill"),
-        "{wrong}"
-    );
-    let wrong = error(&format!(
-        "{GOOD}faults:\n  - do: {{ explode: capture-2 }}\n"
-    ));
-    assert!(
-        wrong.contains("explode") && wrong.starts_with("x.yaml:9:"),
-        "{wrong}"
-    );
+    let wrong = error(&format!("{GOOD}faults:\n  - do: {{ kill: capture-2, stop: capture-2 }}\n"));
+    assert!(wrong.contains("`do` says 2 things, expected exactly one of kill"), "{wrong}");
+    let wrong = error(&format!("{GOOD}faults:\n  - do: {{ explode: capture-2 }}\n"));
+    assert!(wrong.contains("explode") && wrong.starts_with("x.yaml:9:"), "{wrong}");
 }
 
 #[test]

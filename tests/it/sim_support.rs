@@ -45,10 +45,7 @@ pub(crate) fn world(scenario: &Scenario) -> World {
 
 /// A served scenario whose time stands still.
 pub(crate) async fn served(scenario: Scenario) -> Running {
-    let options = Options {
-        speed: 1.0,
-        time: Time::Manual,
-    };
+    let options = Options { speed: 1.0, time: Time::Manual };
     tiroll::sim::start(scenario, options).await.unwrap()
 }
 
@@ -84,12 +81,7 @@ pub(crate) async fn control(url: &str, action: &str, body: Value) -> Raw {
     ask(url, "POST", &format!("/{action}"), &body.to_string()).await
 }
 
-pub(crate) async fn try_ask(
-    address: &str,
-    method: &str,
-    path: &str,
-    body: &str,
-) -> std::io::Result<Raw> {
+pub(crate) async fn try_ask(address: &str, method: &str, path: &str, body: &str) -> std::io::Result<Raw> {
     let address = address.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).await?;
     let head = format!(
@@ -112,19 +104,9 @@ fn parse(bytes: &[u8]) -> Option<Raw> {
         .filter_map(|line| line.split_once(": "))
         .map(|(name, value)| (name.to_lowercase(), value.to_owned()))
         .collect();
-    let chunked = headers
-        .get("transfer-encoding")
-        .is_some_and(|it| it == "chunked");
-    let body = if chunked {
-        unchunk(body)
-    } else {
-        body.to_owned()
-    };
-    Some(Raw {
-        status,
-        headers,
-        body,
-    })
+    let chunked = headers.get("transfer-encoding").is_some_and(|it| it == "chunked");
+    let body = if chunked { unchunk(body) } else { body.to_owned() };
+    Some(Raw { status, headers, body })
 }
 
 fn unchunk(mut rest: &str) -> String {
@@ -153,19 +135,11 @@ pub(crate) fn tables(world: &mut World) -> BTreeMap<String, usize> {
 /// The id of the capture that runs at an address.
 pub(crate) fn id_at(world: &mut World, address: &str) -> String {
     let state = world.state();
-    let mut running = state
-        .captures
-        .into_iter()
-        .filter(|it| it.address == address && it.version.is_some());
+    let mut running = state.captures.into_iter().filter(|it| it.address == address && it.version.is_some());
     running.next().unwrap().id
 }
 
 /// The address of the owner.
 pub(crate) fn owner(world: &mut World) -> Option<String> {
-    world
-        .state()
-        .captures
-        .into_iter()
-        .find(|it| it.is_owner)
-        .map(|it| it.address)
+    world.state().captures.into_iter().find(|it| it.is_owner).map(|it| it.address)
 }

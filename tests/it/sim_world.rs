@@ -11,10 +11,7 @@ const C: &str = "127.0.0.1:8302";
 
 fn liveness(world: &mut World, address: &str) -> Option<u64> {
     let state = world.state();
-    let mut found = state
-        .captures
-        .into_iter()
-        .filter(|it| it.address == address);
+    let mut found = state.captures.into_iter().filter(|it| it.address == address);
     found.find_map(|it| it.liveness_raw)
 }
 
@@ -36,11 +33,7 @@ fn a_drain_empties_its_target_in_steps_and_loses_no_table() {
     let id = id_at(&mut world, B);
     let mut seen = vec![count(&mut world, &id)];
     assert_eq!(seen[0], 80);
-    assert_eq!(
-        liveness(&mut world, B),
-        Some(0),
-        "liveness flips after the answer, not with it"
-    );
+    assert_eq!(liveness(&mut world, B), Some(0), "liveness flips after the answer, not with it");
     pass(&mut world, 150);
     assert_eq!(liveness(&mut world, B), Some(1));
     for _ in 0..40 {
@@ -123,11 +116,7 @@ fn a_resign_leaves_a_gap_and_the_old_owner_goes_to_the_end_of_the_queue() {
     world.resign(0);
     pass(&mut world, 2_000);
     assert_eq!(owner(&mut world).as_deref(), Some(A));
-    assert!(
-        (50..=250).contains(&world.max_no_owner_ms()),
-        "{}",
-        world.max_no_owner_ms()
-    );
+    assert!((50..=250).contains(&world.max_no_owner_ms()), "{}", world.max_no_owner_ms());
 }
 
 #[test]
@@ -146,11 +135,7 @@ fn the_first_counts_after_a_change_of_owner_are_no_tables() {
     world.resign(0);
     pass(&mut world, 252);
     let id = id_at(&mut world, A);
-    assert_eq!(
-        count(&mut world, &id),
-        2,
-        "one for each changefeed that is not ready"
-    );
+    assert_eq!(count(&mut world, &id), 2, "one for each changefeed that is not ready");
     pass(&mut world, 2_000);
     let seen = count(&mut world, &id);
     assert!((60..=80).contains(&seen), "{seen}");
@@ -164,11 +149,7 @@ fn a_drain_goes_on_under_a_new_owner() {
     pass(&mut world, 1_000);
     world.resign(0);
     pass(&mut world, 12_000);
-    assert_eq!(
-        owner(&mut world).as_deref(),
-        Some(C),
-        "a stopping capture is passed over"
-    );
+    assert_eq!(owner(&mut world).as_deref(), Some(C), "a stopping capture is passed over");
     assert_eq!(tables(&mut world)[B], 0);
 }
 
@@ -199,21 +180,12 @@ fn a_drained_capture_costs_nothing_when_it_is_restarted() {
     pass(&mut world, 8_000);
     world.restart(B, Some("v8.5.4"), false).unwrap();
     pass(&mut world, 3_000);
-    let at_b: Vec<String> = world
-        .captures_of(0)
-        .into_iter()
-        .filter(|it| it.address == B)
-        .map(|it| it.id)
-        .collect();
+    let at_b: Vec<String> = world.captures_of(0).into_iter().filter(|it| it.address == B).map(|it| it.id).collect();
     assert_eq!(at_b.len(), 2, "old id and new id at one address");
     pass(&mut world, 90_000);
     let new = id_at(&mut world, B);
     assert_ne!(new, id);
-    assert_eq!(
-        tables(&mut world)[B],
-        80,
-        "the balancer gives it tables again"
-    );
+    assert_eq!(tables(&mut world)[B], 80, "the balancer gives it tables again");
     let referee = world.referee();
     assert_eq!(referee.stops[0].tables, 0);
     assert_eq!(referee.restarts[B], 1);
@@ -229,11 +201,7 @@ fn a_crashed_capture_is_listed_until_lease_and_hold_are_over() {
     pass(&mut world, 11_500);
     assert_eq!(world.captures_of(0).len(), 3);
     assert!(world.healthy(0));
-    assert_eq!(
-        count(&mut world, &id),
-        80,
-        "the dead one's count does not change"
-    );
+    assert_eq!(count(&mut world, &id), 80, "the dead one's count does not change");
     pass(&mut world, 2_000);
     assert_eq!(world.drain(0, &id), Some(DrainAnswer::Unknown));
     pass(&mut world, 2_000);
@@ -247,17 +215,9 @@ fn after_the_owner_crashed_nobody_owns_until_its_lease_lapses() {
     pass(&mut world, 7_900);
     assert_eq!(world.owner_view(1), OwnerView::Dead(A.to_owned()));
     pass(&mut world, 2_000);
-    assert_eq!(
-        world.captures_of(0).len(),
-        2,
-        "its successor never lists it"
-    );
+    assert_eq!(world.captures_of(0).len(), 2, "its successor never lists it");
     pass(&mut world, 3_000);
-    assert_eq!(
-        tables(&mut world).values().sum::<usize>(),
-        240,
-        "and places its tables at once"
-    );
+    assert_eq!(tables(&mut world).values().sum::<usize>(), 240, "and places its tables at once");
     let gap = world.max_no_owner_ms();
     assert!((8_000..9_900).contains(&gap), "{gap}");
 }
@@ -299,18 +259,10 @@ fn three_versions_freeze_and_a_resign_wedges() {
     world.restart(C, Some("v7.5.7"), true).unwrap();
     pass(&mut world, 12_000);
     assert!(!world.healthy(0));
-    let before: Vec<u64> = world
-        .state()
-        .changefeeds
-        .iter()
-        .map(|it| it.checkpoint_ts)
-        .collect();
+    let before: Vec<u64> = world.state().changefeeds.iter().map(|it| it.checkpoint_ts).collect();
     pass(&mut world, 20_000);
     let after = world.state().changefeeds;
-    assert_eq!(
-        before,
-        after.iter().map(|it| it.checkpoint_ts).collect::<Vec<_>>()
-    );
+    assert_eq!(before, after.iter().map(|it| it.checkpoint_ts).collect::<Vec<_>>());
     assert!(after.iter().all(|it| it.state == "normal"));
     assert_eq!(world.captures_of(0).len(), 3, "lists still answer");
     world.resign(0);
@@ -364,11 +316,7 @@ fn the_same_seed_gives_the_same_course_of_events() {
             if step == 30 {
                 world.resign(0);
             }
-            log.push((
-                tables(&mut world),
-                owner(&mut world),
-                world.state().changefeeds,
-            ));
+            log.push((tables(&mut world), owner(&mut world), world.state().changefeeds));
         }
         log
     };
@@ -418,11 +366,7 @@ fn a_changefeed_that_is_not_normal_is_left_out_of_the_count_and_drained_all_the_
     let id = id_at(&mut world, B);
     assert_eq!(count(&mut world, &id), 40);
     pass(&mut world, 8_000);
-    assert_eq!(
-        tables(&mut world)[B],
-        0,
-        "liveness makes every scheduler drain"
-    );
+    assert_eq!(tables(&mut world)[B], 0, "liveness makes every scheduler drain");
 }
 
 #[test]
@@ -453,28 +397,16 @@ tidb: { servers: 1, version: v8.5.3 }
     assert_eq!(world.owner_view(0), OwnerView::Serving(0));
     assert_eq!(world.owner_view(3), OwnerView::NotFound);
     pass(&mut world, 2_000);
-    let owners: Vec<String> = world
-        .state()
-        .captures
-        .into_iter()
-        .filter(|it| it.is_owner)
-        .map(|it| it.address)
-        .collect();
+    let owners: Vec<String> =
+        world.state().captures.into_iter().filter(|it| it.is_owner).map(|it| it.address).collect();
     assert_eq!(owners, [A, "127.0.0.1:8303"]);
 }
 
 #[test]
 fn schema_changes_of_users_wait_while_the_cluster_is_upgrading() {
-    let mut world = world(&lab(
-        20,
-        3,
-        "faults: [{ when: { at_ms: 5000 }, do: { lag: { id: cf-a, by_ms: 20000 } } }]",
-    ));
+    let mut world = world(&lab(20, 3, "faults: [{ when: { at_ms: 5000 }, do: { lag: { id: cf-a, by_ms: 20000 } } }]"));
     pass(&mut world, 10_000);
-    assert!(
-        world.state().changefeeds[0].lag_ms > 7_000,
-        "a fault makes it fall behind"
-    );
+    assert!(world.state().changefeeds[0].lag_ms > 7_000, "a fault makes it fall behind");
     let text = "name: ddl
 databases: [{ name: lab, tables: [{ prefix: t, count: 20 }] }]
 clusters: [{ version: v8.5.3, captures: 2, changefeeds: [{ id: cf-a, databases: [lab] }] }]
@@ -498,11 +430,7 @@ fn an_action_on_a_process_that_is_ending_is_refused() {
     assert!(world.start(B, None).is_err());
     assert_eq!(world.referee().stops.len(), 1);
     assert!(world.restart(C, Some("eight"), false).is_err());
-    assert_eq!(
-        world.referee().stops.len(),
-        1,
-        "nothing is stopped for a version that does not parse"
-    );
+    assert_eq!(world.referee().stops.len(), 1, "nothing is stopped for a version that does not parse");
 }
 
 #[test]
@@ -514,10 +442,7 @@ fn a_kill_in_the_middle_of_a_drain_happens_when_few_tables_are_left() {
     pass(&mut world, 8_000);
     let left = tables(&mut world)[B];
     assert!((1..30).contains(&left), "{left}");
-    assert!(
-        world.referee().stops.is_empty(),
-        "a fault is none of the rollout's stops"
-    );
+    assert!(world.referee().stops.is_empty(), "a fault is none of the rollout's stops");
     pass(&mut world, 20_000);
     assert_eq!(tables(&mut world).values().sum::<usize>(), 240);
 }

@@ -19,13 +19,7 @@ struct List<T> {
 pub(super) fn list<T: Serialize>(version: Version, items: Vec<T>) -> Reply {
     match version {
         Version::V1 => Reply::indented(200, &items),
-        Version::V2 => Reply::compact(
-            200,
-            &List {
-                total: items.len(),
-                items,
-            },
-        ),
+        Version::V2 => Reply::compact(200, &List { total: items.len(), items }),
     }
 }
 
@@ -58,10 +52,7 @@ pub(crate) fn answer(world: &mut World, capture: usize, call: &Call) -> Reply {
         OwnerView::Serving(cluster) => cluster,
         // It was there when the question came.
         OwnerView::Dead(address) => {
-            return errors::plain(
-                500,
-                &format!("read tcp 127.0.0.1:41234->{address}: read: connection reset by peer"),
-            );
+            return errors::plain(500, &format!("read tcp 127.0.0.1:41234->{address}: read: connection reset by peer"));
         }
         _ => return error(500, "CDC:ErrOwnerNotFound", "owner not found"),
     };
@@ -69,43 +60,31 @@ pub(crate) fn answer(world: &mut World, capture: usize, call: &Call) -> Reply {
         Call::RootStatus | Call::Config | Call::Status | Call::Tso(_) => Reply::empty(500),
         Call::Health(version) => health(world, cluster, *version),
         Call::Captures(version) => list(*version, captures(world, cluster)),
-        Call::Changefeeds {
-            version,
-            state,
-            namespace,
-        } => feeds::changefeeds(world, cluster, *version, state, namespace.as_deref()),
-        Call::Changefeed { version, feed } => {
-            with_feed(world, cluster, feed, |world, index| match version {
-                Version::V1 => feeds::detail_v1(world, index),
-                Version::V2 => feeds::detail_v2(world, index),
-            })
+        Call::Changefeeds { version, state, namespace } => {
+            feeds::changefeeds(world, cluster, *version, state, namespace.as_deref())
         }
+        Call::Changefeed { version, feed } => with_feed(world, cluster, feed, |world, index| match version {
+            Version::V1 => feeds::detail_v1(world, index),
+            Version::V2 => feeds::detail_v2(world, index),
+        }),
         Call::FeedStatus(feed) => with_feed(world, cluster, feed, feeds::feed_status),
         Call::Synced(feed) => with_feed(world, cluster, feed, feeds::synced),
         Call::Processors(version) => list(*version, feeds::processors(world, cluster)),
-        Call::Processor {
-            version,
-            feed,
-            capture,
-        } => with_feed(world, cluster, feed, |world, index| {
-            feeds::processor(world, cluster, *version, index, capture)
-        }),
+        Call::Processor { version, feed, capture } => {
+            with_feed(world, cluster, feed, |world, index| feeds::processor(world, cluster, *version, index, capture))
+        }
         Call::Drain(id) => drain(world, cluster, id.as_deref().unwrap_or_default()),
         Call::Resign(version) => {
             world.resign(cluster);
             accepted(*version)
         }
         Call::Pause { version, feed } => change(world, cluster, *version, feed, Change::Pause),
-        Call::Resume {
-            body: Err(message), ..
-        } => Reply {
+        Call::Resume { body: Err(message), .. } => Reply {
             // The header is flushed before the body is rendered, so its type is guessed (recording cdc-classic-more 12).
             content_type: Some(TEXT_UTF8.to_owned()),
             ..errors::bad_parameter(message)
         },
-        Call::Resume { version, feed, .. } => {
-            change(world, cluster, *version, feed, Change::Resume)
-        }
+        Call::Resume { version, feed, .. } => change(world, cluster, *version, feed, Change::Resume),
     }
 }
 
@@ -121,13 +100,7 @@ fn with_feed(
     }
 }
 
-fn change(
-    world: &mut World,
-    cluster: usize,
-    version: Version,
-    feed: &FeedName,
-    change: Change,
-) -> Reply {
+fn change(world: &mut World, cluster: usize, version: Version, feed: &FeedName, change: Change) -> Reply {
     with_feed(world, cluster, feed, |world, index| {
         world.change_feed(index, change);
         accepted(version)
@@ -173,11 +146,7 @@ fn root_status(world: &World, capture: usize) -> Reply {
     let body = Status {
         version: &instance.version,
         git_hash: &instance.git_hash,
-        id: if instance.registered {
-            &instance.id
-        } else {
-            ""
-        },
+        id: if instance.registered { &instance.id } else { "" },
         cluster_id: None,
         pid: instance.pid,
         is_owner: world.says_owner(capture),
@@ -219,23 +188,13 @@ struct Tso {
 fn tso_now(world: &World, body: &Result<(), String>) -> Reply {
     match body {
         Err(message) => errors::bad_parameter(message),
-        Ok(()) => Reply::compact(
-            200,
-            &Tso {
-                timestamp: world.clock_ms(),
-                logic_time: 1,
-            },
-        ),
+        Ok(()) => Reply::compact(200, &Tso { timestamp: world.clock_ms(), logic_time: 1 }),
     }
 }
 
 fn health(world: &World, cluster: usize, version: Version) -> Reply {
     if !world.healthy(cluster) {
-        return error(
-            500,
-            "CDC:ErrClusterIsUnhealthy",
-            "TiCDC cluster is unhealthy",
-        );
+        return error(500, "CDC:ErrClusterIsUnhealthy", "TiCDC cluster is unhealthy");
     }
     match version {
         Version::V1 => Reply::empty(200),
@@ -255,12 +214,7 @@ fn captures(world: &mut World, cluster: usize) -> Vec<Capture> {
     world
         .captures_of(cluster)
         .into_iter()
-        .map(|it| Capture {
-            id: it.id,
-            is_owner: it.is_owner,
-            address: it.address,
-            cluster_id: it.cluster_id,
-        })
+        .map(|it| Capture { id: it.id, is_owner: it.is_owner, address: it.address, cluster_id: it.cluster_id })
         .collect()
 }
 
@@ -270,24 +224,14 @@ struct Count {
 }
 
 fn drain(world: &mut World, cluster: usize, id: &str) -> Reply {
-    let refused = |message: &str| {
-        error(
-            400,
-            "CDC:ErrSchedulerRequestFailed",
-            &format!("scheduler request failed, {message}"),
-        )
-    };
+    let refused =
+        |message: &str| error(400, "CDC:ErrSchedulerRequestFailed", &format!("scheduler request failed, {message}"));
     match world.drain(cluster, id) {
         None => error(500, "CDC:ErrOwnerNotFound", "owner not found"),
         Some(DrainAnswer::OnlyOne) => refused("only one capture alive"),
         Some(DrainAnswer::IsOwner) => refused("cannot drain the owner"),
         Some(DrainAnswer::Unknown) => no_capture(id),
         // The only v1 success that is not indented.
-        Some(DrainAnswer::Count(current_table_count)) => Reply::compact(
-            202,
-            &Count {
-                current_table_count,
-            },
-        ),
+        Some(DrainAnswer::Count(current_table_count)) => Reply::compact(202, &Count { current_table_count }),
     }
 }

@@ -7,10 +7,7 @@ use serde_json::error::Category;
 pub(super) fn drain(body: &[u8]) -> Result<String, String> {
     let value = parse(body)?;
     let Value::Object(fields) = value else {
-        return Err(format!(
-            "json: cannot unmarshal {} into Go value of type model.DrainCaptureRequest",
-            kind(&value)
-        ));
+        return Err(format!("json: cannot unmarshal {} into Go value of type model.DrainCaptureRequest", kind(&value)));
     };
     match fields.get("capture_id") {
         None | Some(Value::Null) => Ok(String::new()),
@@ -26,10 +23,7 @@ pub(super) fn drain(body: &[u8]) -> Result<String, String> {
 pub(super) fn object(body: &[u8]) -> Result<(), String> {
     match parse(body)? {
         Value::Object(_) | Value::Null => Ok(()),
-        other => Err(format!(
-            "json: cannot unmarshal {} into Go value",
-            kind(&other)
-        )),
+        other => Err(format!("json: cannot unmarshal {} into Go value", kind(&other))),
     }
 }
 
@@ -42,18 +36,9 @@ fn parse(body: &[u8]) -> Result<Value, String> {
             return "unexpected EOF".to_owned();
         }
         let at = error.column().saturating_sub(1);
-        let line = body
-            .split(|byte| *byte == b'\n')
-            .nth(error.line().saturating_sub(1));
-        let found = line
-            .and_then(|line| line.get(at))
-            .copied()
-            .map_or('?', char::from);
-        let place = if error.to_string().contains("key must be a string") {
-            "object key string"
-        } else {
-            "value"
-        };
+        let line = body.split(|byte| *byte == b'\n').nth(error.line().saturating_sub(1));
+        let found = line.and_then(|line| line.get(at)).copied().map_or('?', char::from);
+        let place = if error.to_string().contains("key must be a string") { "object key string" } else { "value" };
         format!("invalid character '{found}' looking for beginning of {place}")
     })
 }

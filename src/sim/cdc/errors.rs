@@ -21,13 +21,7 @@ pub(super) fn plain(status: u16, message: &str) -> Reply {
 }
 
 pub(super) fn text(code: &str, message: &str) -> String {
-    escape_html(&indented(
-        &Body {
-            error_msg: message,
-            error_code: code,
-        },
-        4,
-    ))
+    escape_html(&indented(&Body { error_msg: message, error_code: code }, 4))
 }
 
 /// The gate in front of everything under `/api` while a capture starts.
@@ -37,25 +31,13 @@ pub(super) fn not_ready() -> Reply {
 
 /// A body or parameter that does not parse.
 pub(super) fn bad_parameter(message: &str) -> Reply {
-    error(
-        400,
-        "CDC:ErrAPIInvalidParam",
-        &format!("invalid api parameter: {message}"),
-    )
+    error(400, "CDC:ErrAPIInvalidParam", &format!("invalid api parameter: {message}"))
 }
 
 pub(super) fn no_capture(id: &str) -> Reply {
-    error(
-        400,
-        "CDC:ErrCaptureNotExist",
-        &format!("capture not exists, {id}"),
-    )
+    error(400, "CDC:ErrCaptureNotExist", &format!("capture not exists, {id}"))
 }
 
 pub(super) fn no_changefeed(namespace: &str, id: &str) -> Reply {
-    error(
-        400,
-        "CDC:ErrChangeFeedNotExists",
-        &format!("changefeed not exists, {namespace}/{id}"),
-    )
+    error(400, "CDC:ErrChangeFeedNotExists", &format!("changefeed not exists, {namespace}/{id}"))
 }

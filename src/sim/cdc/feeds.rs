@@ -68,9 +68,7 @@ pub(super) fn changefeeds(
     state: &str,
     namespace: Option<&str>,
 ) -> Reply {
-    let known = [
-        "", "all", "normal", "stopped", "failed", "warning", "pending", "finished", "removed",
-    ];
+    let known = ["", "all", "normal", "stopped", "failed", "warning", "pending", "finished", "removed"];
     if !known.contains(&state) {
         return error(
             400,
@@ -92,10 +90,7 @@ pub(super) fn changefeeds(
         }
         let hidden = match version {
             Version::V1 => it.state == FeedState::Normal,
-            Version::V2 => matches!(
-                it.state,
-                FeedState::Normal | FeedState::Stopped | FeedState::Finished
-            ),
+            Version::V2 => matches!(it.state, FeedState::Normal | FeedState::Stopped | FeedState::Finished),
         };
         items.push(Changefeed {
             upstream_id: UPSTREAM,
@@ -104,11 +99,7 @@ pub(super) fn changefeeds(
             state: it.state.as_str(),
             checkpoint_tso: tso(checkpoint),
             checkpoint_time: timefmt::local(checkpoint),
-            error: if hidden {
-                None
-            } else {
-                list_error(it.error.as_ref())
-            },
+            error: if hidden { None } else { list_error(it.error.as_ref()) },
         });
     }
     items.sort_by(|a, b| (&a.namespace, &a.id).cmp(&(&b.namespace, &b.id)));
@@ -129,15 +120,7 @@ fn tasks(world: &mut World, feed: usize) -> Vec<Task> {
     let mut tasks: Vec<Task> = world
         .task_status(feed)
         .into_iter()
-        .map(
-            |Carrying {
-                 capture_id,
-                 table_ids,
-             }| Task {
-                capture_id,
-                table_ids,
-            },
-        )
+        .map(|Carrying { capture_id, table_ids }| Task { capture_id, table_ids })
         .collect();
     tasks.sort_by(|a, b| a.capture_id.cmp(&b.capture_id));
     tasks
@@ -145,11 +128,7 @@ fn tasks(world: &mut World, feed: usize) -> Vec<Task> {
 
 /// A changefeed that does not run has no resolved timestamp; one that runs is half a second ahead with it.
 fn resolved(state: FeedState, checkpoint: u64) -> u64 {
-    if state.runs() {
-        tso(checkpoint + 500)
-    } else {
-        0
-    }
+    if state.runs() { tso(checkpoint + 500) } else { 0 }
 }
 
 #[derive(Serialize)]
@@ -226,10 +205,7 @@ pub(super) fn detail_v2(world: &mut World, feed: usize) -> Reply {
     let checkpoint = world.checkpoint_of(feed);
     let task_status = tasks(world, feed);
     let it = world.feed(feed);
-    let shown = matches!(
-        it.state,
-        FeedState::Warning | FeedState::Pending | FeedState::Failed
-    );
+    let shown = matches!(it.state, FeedState::Warning | FeedState::Pending | FeedState::Failed);
     let mut reply = Reply::compact(
         200,
         &DetailV2 {
@@ -324,11 +300,7 @@ pub(super) fn processors(world: &mut World, cluster: usize) -> Vec<Processor> {
     list.into_iter()
         .map(|(feed, capture_id)| {
             let it = world.feed(feed);
-            Processor {
-                namespace: it.namespace.clone(),
-                feed_id: it.id.clone(),
-                capture_id,
-            }
+            Processor { namespace: it.namespace.clone(), feed_id: it.id.clone(), capture_id }
         })
         .collect()
 }
@@ -338,13 +310,7 @@ struct TableIds {
     table_ids: Option<Vec<u64>>,
 }
 
-pub(super) fn processor(
-    world: &mut World,
-    cluster: usize,
-    version: Version,
-    feed: usize,
-    capture: &str,
-) -> Reply {
+pub(super) fn processor(world: &mut World, cluster: usize, version: Version, feed: usize, capture: &str) -> Reply {
     let state = world.feed(feed).state;
     let abnormal = |what: &str| {
         let message = format!(
@@ -370,12 +336,7 @@ pub(super) fn processor(
     }
     match found {
         None => no_capture(capture),
-        Some(ids) => object(
-            version,
-            &TableIds {
-                table_ids: Some(ids),
-            },
-        ),
+        Some(ids) => object(version, &TableIds { table_ids: Some(ids) }),
     }
 }
 
@@ -385,11 +346,7 @@ mod tests {
 
     #[test]
     fn the_configuration_is_json() {
-        assert!(
-            serde_json::from_str::<serde_json::Value>(CONFIG)
-                .unwrap()
-                .is_object()
-        );
+        assert!(serde_json::from_str::<serde_json::Value>(CONFIG).unwrap().is_object());
         assert_eq!(crate::sim::wire::compact(&"@config@"), CONFIG_PLACE);
     }
 }

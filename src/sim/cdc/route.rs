@@ -62,10 +62,7 @@ pub(crate) enum Call {
 impl Call {
     /// Whether the capture that is asked answers by itself.
     pub(super) fn is_local(&self) -> bool {
-        matches!(
-            self,
-            Self::RootStatus | Self::Config | Self::Status | Self::Tso(_)
-        )
+        matches!(self, Self::RootStatus | Self::Config | Self::Status | Self::Tso(_))
     }
 }
 
@@ -84,56 +81,27 @@ pub(super) fn route(request: &Request) -> Option<(&'static str, Call)> {
 fn v1(request: &Request, method: &str, rest: &[&str]) -> Option<(&'static str, Call)> {
     let version = Version::V1;
     // v1 knows the default namespace only.
-    let feed = |id: &str| FeedName {
-        namespace: "default".to_owned(),
-        id: id.to_owned(),
-    };
+    let feed = |id: &str| FeedName { namespace: "default".to_owned(), id: id.to_owned() };
     Some(match (method, rest) {
         ("GET", ["status"]) => ("/api/v1/status", Call::Status),
         ("GET", ["health"]) => ("/api/v1/health", Call::Health(version)),
         ("GET", ["captures"]) => ("/api/v1/captures", Call::Captures(version)),
-        ("PUT", ["captures", "drain"]) => (
-            "/api/v1/captures/drain",
-            Call::Drain(body::drain(&request.body)),
-        ),
+        ("PUT", ["captures", "drain"]) => ("/api/v1/captures/drain", Call::Drain(body::drain(&request.body))),
         ("GET", ["changefeeds"]) => (
             "/api/v1/changefeeds",
-            Call::Changefeeds {
-                version,
-                state: request.parameter("state").unwrap_or_default(),
-                namespace: None,
-            },
+            Call::Changefeeds { version, state: request.parameter("state").unwrap_or_default(), namespace: None },
         ),
-        ("GET", ["changefeeds", id]) => (
-            "/api/v1/changefeeds/{id}",
-            Call::Changefeed {
-                version,
-                feed: feed(id),
-            },
-        ),
-        ("POST", ["changefeeds", id, "pause"]) => (
-            "/api/v1/changefeeds/{id}/pause",
-            Call::Pause {
-                version,
-                feed: feed(id),
-            },
-        ),
-        ("POST", ["changefeeds", id, "resume"]) => (
-            "/api/v1/changefeeds/{id}/resume",
-            Call::Resume {
-                version,
-                feed: feed(id),
-                body: Ok(()),
-            },
-        ),
+        ("GET", ["changefeeds", id]) => ("/api/v1/changefeeds/{id}", Call::Changefeed { version, feed: feed(id) }),
+        ("POST", ["changefeeds", id, "pause"]) => {
+            ("/api/v1/changefeeds/{id}/pause", Call::Pause { version, feed: feed(id) })
+        }
+        ("POST", ["changefeeds", id, "resume"]) => {
+            ("/api/v1/changefeeds/{id}/resume", Call::Resume { version, feed: feed(id), body: Ok(()) })
+        }
         ("GET", ["processors"]) => ("/api/v1/processors", Call::Processors(version)),
         ("GET", ["processors", id, capture]) => (
             "/api/v1/processors/{id}/{capture}",
-            Call::Processor {
-                version,
-                feed: feed(id),
-                capture: (*capture).to_owned(),
-            },
+            Call::Processor { version, feed: feed(id), capture: (*capture).to_owned() },
         ),
         ("POST", ["owner", "resign"]) => ("/api/v1/owner/resign", Call::Resign(version)),
         _ => return None,
@@ -142,21 +110,13 @@ fn v1(request: &Request, method: &str, rest: &[&str]) -> Option<(&'static str, C
 
 fn v2(request: &Request, method: &str, rest: &[&str]) -> Option<(&'static str, Call)> {
     let version = Version::V2;
-    let namespace = request
-        .parameter("namespace")
-        .unwrap_or_else(|| "default".to_owned());
-    let feed = |id: &str| FeedName {
-        namespace: namespace.clone(),
-        id: id.to_owned(),
-    };
+    let namespace = request.parameter("namespace").unwrap_or_else(|| "default".to_owned());
+    let feed = |id: &str| FeedName { namespace: namespace.clone(), id: id.to_owned() };
     Some(match (method, rest) {
         ("GET", ["status"]) => ("/api/v2/status", Call::Status),
         ("GET", ["health"]) => ("/api/v2/health", Call::Health(version)),
         ("GET", ["captures"]) => ("/api/v2/captures", Call::Captures(version)),
-        ("POST", ["captures", id, "drain"]) => (
-            "/api/v2/captures/{id}/drain",
-            Call::Drain(Ok((*id).to_owned())),
-        ),
+        ("POST", ["captures", id, "drain"]) => ("/api/v2/captures/{id}/drain", Call::Drain(Ok((*id).to_owned()))),
         ("GET", ["changefeeds"]) => (
             "/api/v2/changefeeds",
             Call::Changefeeds {
@@ -165,43 +125,20 @@ fn v2(request: &Request, method: &str, rest: &[&str]) -> Option<(&'static str, C
                 namespace: Some(namespace),
             },
         ),
-        ("GET", ["changefeeds", id]) => (
-            "/api/v2/changefeeds/{id}",
-            Call::Changefeed {
-                version,
-                feed: feed(id),
-            },
-        ),
-        ("GET", ["changefeeds", id, "status"]) => (
-            "/api/v2/changefeeds/{id}/status",
-            Call::FeedStatus(feed(id)),
-        ),
-        ("GET", ["changefeeds", id, "synced"]) => {
-            ("/api/v2/changefeeds/{id}/synced", Call::Synced(feed(id)))
+        ("GET", ["changefeeds", id]) => ("/api/v2/changefeeds/{id}", Call::Changefeed { version, feed: feed(id) }),
+        ("GET", ["changefeeds", id, "status"]) => ("/api/v2/changefeeds/{id}/status", Call::FeedStatus(feed(id))),
+        ("GET", ["changefeeds", id, "synced"]) => ("/api/v2/changefeeds/{id}/synced", Call::Synced(feed(id))),
+        ("POST", ["changefeeds", id, "pause"]) => {
+            ("/api/v2/changefeeds/{id}/pause", Call::Pause { version, feed: feed(id) })
         }
-        ("POST", ["changefeeds", id, "pause"]) => (
-            "/api/v2/changefeeds/{id}/pause",
-            Call::Pause {
-                version,
-                feed: feed(id),
-            },
-        ),
         ("POST", ["changefeeds", id, "resume"]) => (
             "/api/v2/changefeeds/{id}/resume",
-            Call::Resume {
-                version,
-                feed: feed(id),
-                body: body::object(&request.body),
-            },
+            Call::Resume { version, feed: feed(id), body: body::object(&request.body) },
         ),
         ("GET", ["processors"]) => ("/api/v2/processors", Call::Processors(version)),
         ("GET", ["processors", id, capture]) => (
             "/api/v2/processors/{id}/{capture}",
-            Call::Processor {
-                version,
-                feed: feed(id),
-                capture: (*capture).to_owned(),
-            },
+            Call::Processor { version, feed: feed(id), capture: (*capture).to_owned() },
         ),
         ("POST", ["owner", "resign"]) => ("/api/v2/owner/resign", Call::Resign(version)),
         ("POST", ["tso"]) => ("/api/v2/tso", Call::Tso(body::object(&request.body))),

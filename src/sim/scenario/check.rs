@@ -11,82 +11,43 @@ pub(super) struct Wrong {
 }
 
 pub(super) fn check(scenario: &Scenario) -> Result<(), Wrong> {
-    let wrong = |value: &str, message: String| {
-        Err(Wrong {
-            value: value.to_owned(),
-            message,
-        })
-    };
+    let wrong = |value: &str, message: String| Err(Wrong { value: value.to_owned(), message });
     if scenario.clusters.is_empty() {
-        return wrong(
-            "clusters",
-            "`clusters` is empty, expected at least one".to_owned(),
-        );
+        return wrong("clusters", "`clusters` is empty, expected at least one".to_owned());
     }
     if scenario.tidb.servers == 0 {
         return wrong("servers", "`servers: 0`, expected at least 1".to_owned());
     }
     if scenario.rates.concurrency == 0 {
-        return wrong(
-            "concurrency",
-            "`concurrency: 0`, expected at least 1".to_owned(),
-        );
+        return wrong("concurrency", "`concurrency: 0`, expected at least 1".to_owned());
     }
-    let databases: BTreeSet<&str> = scenario
-        .databases
-        .iter()
-        .map(|db| db.name.as_str())
-        .collect();
+    let databases: BTreeSet<&str> = scenario.databases.iter().map(|db| db.name.as_str()).collect();
     let mut ids = BTreeSet::new();
     let mut first = 1;
     for cluster in &scenario.clusters {
         if !ids.insert(cluster.id.as_str()) {
-            return wrong(
-                &cluster.id,
-                format!("cluster id `{}` is there twice", cluster.id),
-            );
+            return wrong(&cluster.id, format!("cluster id `{}` is there twice", cluster.id));
         }
         if cluster.captures == 0 {
             return wrong("captures", "`captures: 0`, expected at least 1".to_owned());
         }
-        let own: Vec<String> = (first..first + cluster.captures)
-            .map(|number| format!("capture-{number}"))
-            .collect();
+        let own: Vec<String> = (first..first + cluster.captures).map(|number| format!("capture-{number}")).collect();
         first += cluster.captures;
-        let named = cluster
-            .versions
-            .keys()
-            .chain(&cluster.drained)
-            .chain(&cluster.empty);
+        let named = cluster.versions.keys().chain(&cluster.drained).chain(&cluster.empty);
         if let Some(name) = named.into_iter().find(|name| !own.contains(name)) {
             return wrong(name, unknown("capture", name, &own));
         }
         if cluster.drained.contains(&own[0]) {
-            return wrong(
-                &own[0],
-                format!(
-                    "`{}` owns the cluster at the start and cannot be drained",
-                    own[0]
-                ),
-            );
+            return wrong(&own[0], format!("`{}` owns the cluster at the start and cannot be drained", own[0]));
         }
         for feed in &cluster.changefeeds {
-            if let Some(name) = feed
-                .databases
-                .iter()
-                .find(|name| !databases.contains(name.as_str()))
-            {
+            if let Some(name) = feed.databases.iter().find(|name| !databases.contains(name.as_str())) {
                 return wrong(name, unknown("database", name, databases.iter()));
             }
         }
     }
     let servers: Vec<String> = names("tidb", scenario.tidb.servers);
-    if let Some(name) = scenario
-        .tidb
-        .versions
-        .keys()
-        .find(|name| !servers.contains(name))
-    {
+    if let Some(name) = scenario.tidb.versions.keys().find(|name| !servers.contains(name)) {
         return wrong(name, unknown("TiDB server", name, &servers));
     }
     check_faults(scenario)
@@ -96,22 +57,14 @@ fn check_faults(scenario: &Scenario) -> Result<(), Wrong> {
     let mut processes = names("capture", scenario.captures());
     processes.extend(names("tidb", scenario.tidb.servers));
     processes.extend(names("pd", scenario.pd.versions.len()));
-    let feeds: Vec<&str> = scenario
-        .clusters
-        .iter()
-        .flat_map(|cluster| cluster.changefeeds.iter().map(|feed| feed.id.as_str()))
-        .collect();
-    let clusters: Vec<&str> = scenario
-        .clusters
-        .iter()
-        .map(|cluster| cluster.id.as_str())
-        .collect();
+    let feeds: Vec<&str> =
+        scenario.clusters.iter().flat_map(|cluster| cluster.changefeeds.iter().map(|feed| feed.id.as_str())).collect();
+    let clusters: Vec<&str> = scenario.clusters.iter().map(|cluster| cluster.id.as_str()).collect();
     for fault in &scenario.faults {
         let trigger = match &fault.when {
-            Trigger::Drain(name)
-            | Trigger::TablesBelow(name, _)
-            | Trigger::Stop(name)
-            | Trigger::Restart(name) => Some(name),
+            Trigger::Drain(name) | Trigger::TablesBelow(name, _) | Trigger::Stop(name) | Trigger::Restart(name) => {
+                Some(name)
+            }
             Trigger::Now | Trigger::At(_) | Trigger::Resign(_) | Trigger::UpgradeStart => None,
         };
         let (process, feed) = match &fault.effect {
@@ -128,45 +81,28 @@ fn check_faults(scenario: &Scenario) -> Result<(), Wrong> {
         };
         for name in trigger.into_iter().chain(process) {
             if !processes.contains(name) {
-                return Err(Wrong {
-                    value: name.clone(),
-                    message: unknown("process", name, &processes),
-                });
+                return Err(Wrong { value: name.clone(), message: unknown("process", name, &processes) });
             }
         }
         if let Some(id) = feed.filter(|id| !feeds.contains(&id.as_str())) {
-            return Err(Wrong {
-                value: id.clone(),
-                message: unknown("changefeed", id, &feeds),
-            });
+            return Err(Wrong { value: id.clone(), message: unknown("changefeed", id, &feeds) });
         }
         if let Trigger::Resign(id) = &fault.when
             && !clusters.contains(&id.as_str())
         {
-            return Err(Wrong {
-                value: id.clone(),
-                message: unknown("cluster id", id, &clusters),
-            });
+            return Err(Wrong { value: id.clone(), message: unknown("cluster id", id, &clusters) });
         }
     }
     Ok(())
 }
 
 fn names(kind: &str, count: usize) -> Vec<String> {
-    (1..=count)
-        .map(|number| format!("{kind}-{number}"))
-        .collect()
+    (1..=count).map(|number| format!("{kind}-{number}")).collect()
 }
 
 fn unknown<T: AsRef<str>>(what: &str, name: &str, known: impl IntoIterator<Item = T>) -> String {
-    let known: Vec<String> = known
-        .into_iter()
-        .map(|name| name.as_ref().to_owned())
-        .collect();
-    format!(
-        "{what} `{name}` does not exist, expected one of {}",
-        known.join(", ")
-    )
+    let known: Vec<String> = known.into_iter().map(|name| name.as_ref().to_owned()).collect();
+    format!("{what} `{name}` does not exist, expected one of {}", known.join(", "))
 }
 
 /// Line and column, from 1, where a value stands as a whole word; the start when it is nowhere. The last one is taken,

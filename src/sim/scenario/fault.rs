@@ -67,19 +67,12 @@ impl<'de> Deserialize<'de> for Trigger {
         let mut all: Vec<Self> = Vec::new();
         all.extend(raw.at_ms.map(Self::At));
         all.extend(raw.drain.map(Self::Drain));
-        all.extend(
-            raw.tables_below
-                .map(|below| Self::TablesBelow(below.process, below.count)),
-        );
+        all.extend(raw.tables_below.map(|below| Self::TablesBelow(below.process, below.count)));
         all.extend(raw.stop.map(Self::Stop));
         all.extend(raw.restart.map(Self::Restart));
         all.extend(raw.resign.map(Self::Resign));
         all.extend(raw.upgrade_start.map(|_| Self::UpgradeStart));
-        only_one(
-            all,
-            "`when`",
-            "at_ms, drain, tables_below, stop, restart, resign, upgrade_start",
-        )
+        only_one(all, "`when`", "at_ms, drain, tables_below, stop, restart, resign, upgrade_start")
     }
 }
 
@@ -150,22 +143,13 @@ impl<'de> Deserialize<'de> for Effect {
         let mut all: Vec<Self> = Vec::new();
         all.extend(raw.kill.map(Self::Kill));
         all.extend(raw.stop.map(Self::Stop));
-        all.extend(
-            raw.refuse
-                .map(|refuse| Self::Refuse(refuse.process, Until(refuse.for_ms))),
-        );
+        all.extend(raw.refuse.map(|refuse| Self::Refuse(refuse.process, Until(refuse.for_ms))));
         all.extend(raw.answer.map(Self::Answer));
         all.extend(raw.stuck_table.map(Self::StuckTable));
         all.extend(raw.changefeed.map(Self::Changefeed));
         all.extend(raw.no_return.map(Self::NoReturn));
-        all.extend(
-            raw.wrong_version
-                .map(|wrong| Self::WrongVersion(wrong.process, wrong.version)),
-        );
-        all.extend(
-            raw.slow_start
-                .map(|slow| Self::SlowStart(slow.process, slow.by_ms)),
-        );
+        all.extend(raw.wrong_version.map(|wrong| Self::WrongVersion(wrong.process, wrong.version)));
+        all.extend(raw.slow_start.map(|slow| Self::SlowStart(slow.process, slow.by_ms)));
         all.extend(raw.lag.map(Self::Lag));
         only_one(
             all,
@@ -178,13 +162,10 @@ impl<'de> Deserialize<'de> for Effect {
 fn only_one<T, E: de::Error>(mut all: Vec<T>, field: &str, names: &str) -> Result<T, E> {
     match (all.pop(), all.len()) {
         (Some(only), 0) => Ok(only),
-        (None, _) => Err(E::custom(format!(
-            "{field} says nothing, expected exactly one of {names}"
-        ))),
-        (Some(_), others) => Err(E::custom(format!(
-            "{field} says {} things, expected exactly one of {names}",
-            others + 1
-        ))),
+        (None, _) => Err(E::custom(format!("{field} says nothing, expected exactly one of {names}"))),
+        (Some(_), others) => {
+            Err(E::custom(format!("{field} says {} things, expected exactly one of {names}", others + 1)))
+        }
     }
 }
 

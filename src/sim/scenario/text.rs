@@ -16,11 +16,7 @@ pub(super) struct Text<T, F> {
 
 impl<T, F: Fn(&str) -> Result<T, String>> Text<T, F> {
     pub(super) fn new(expected: &'static str, parse: F) -> Self {
-        Self {
-            expected,
-            parse,
-            made: PhantomData,
-        }
+        Self { expected, parse, made: PhantomData }
     }
 }
 
@@ -47,14 +43,9 @@ impl<'de> Visitor<'de> for Pair {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Span, A::Error> {
-        let (Some(min), Some(max), None) = (
-            seq.next_element()?,
-            seq.next_element()?,
-            seq.next_element::<u64>()?,
-        ) else {
-            return Err(A::Error::custom(
-                "expected two numbers: [least, most] in milliseconds",
-            ));
+        let (Some(min), Some(max), None) = (seq.next_element()?, seq.next_element()?, seq.next_element::<u64>()?)
+        else {
+            return Err(A::Error::custom("expected two numbers: [least, most] in milliseconds"));
         };
         if min > max {
             return Err(A::Error::custom(format!(

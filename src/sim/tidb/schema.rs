@@ -20,10 +20,7 @@ struct Name {
 
 impl Name {
     fn new(name: &str) -> Self {
-        Self {
-            original: name.to_owned(),
-            lower: name.to_lowercase(),
-        }
+        Self { original: name.to_owned(), lower: name.to_lowercase() }
     }
 }
 
@@ -74,35 +71,22 @@ const NAME_PLACE: &str = "@name@";
 /// `/schema`: all databases, or, with `table_ids`, some tables as an object keyed by their ids.
 pub(super) fn schema(world: &mut World, table_ids: Option<String>) -> Reply {
     let Some(ids) = table_ids else {
-        let mut all: Vec<Database> = SYSTEM
-            .iter()
-            .map(|(id, name, state)| Database::new(*id, name, *state))
-            .collect();
-        all.extend(
-            world
-                .databases()
-                .iter()
-                .map(|(id, name)| Database::new(*id, name, 5)),
-        );
+        let mut all: Vec<Database> = SYSTEM.iter().map(|(id, name, state)| Database::new(*id, name, *state)).collect();
+        all.extend(world.databases().iter().map(|(id, name)| Database::new(*id, name, 5)));
         world.shuffle(&mut all);
         return json(&all);
     };
     let mut tables = BTreeMap::new();
     for id in ids.split(',') {
         let Ok(number) = id.parse::<u64>() else {
-            return text(
-                400,
-                &format!("strconv.ParseInt: parsing \"{id}\": invalid syntax"),
-            );
+            return text(400, &format!("strconv.ParseInt: parsing \"{id}\": invalid syntax"));
         };
         if let Some((_, name)) = world.table_by_id(number) {
             tables.insert(number.to_string(), (number, name.to_owned()));
         }
     }
-    let entries: Vec<String> = tables
-        .values()
-        .map(|(id, name)| format!(" \"{id}\": {}", nested(&table(*id, name), 1)))
-        .collect();
+    let entries: Vec<String> =
+        tables.values().map(|(id, name)| format!(" \"{id}\": {}", nested(&table(*id, name), 1))).collect();
     Reply::new(200, super::JSON, format!("{{\n{}\n}}", entries.join(",\n")))
 }
 
@@ -114,15 +98,8 @@ struct IdName {
 
 /// `/schema/{db}`: its tables, whole or by id and name only. Each is written on its own, so the list is not indented.
 pub(super) fn tables(world: &World, database: &str, names_only: bool) -> Reply {
-    let Some(index) = world
-        .databases()
-        .iter()
-        .position(|(_, name)| name.eq_ignore_ascii_case(database))
-    else {
-        if SYSTEM
-            .iter()
-            .any(|(_, name, _)| name.eq_ignore_ascii_case(database))
-        {
+    let Some(index) = world.databases().iter().position(|(_, name)| name.eq_ignore_ascii_case(database)) else {
+        if SYSTEM.iter().any(|(_, name, _)| name.eq_ignore_ascii_case(database)) {
             return Reply::new(200, super::JSON, "[]");
         }
         return text(400, &format!("[schema:1049]Unknown database '{database}'"));
@@ -145,16 +122,10 @@ pub(super) fn tables(world: &World, database: &str, names_only: bool) -> Reply {
 /// `/db-table/{id}`: one table with its database.
 pub(super) fn by_id(world: &World, id: &str) -> Reply {
     let Ok(number) = id.parse::<u64>() else {
-        return text(
-            400,
-            &format!("strconv.ParseInt: parsing \"{id}\": invalid syntax"),
-        );
+        return text(400, &format!("strconv.ParseInt: parsing \"{id}\": invalid syntax"));
     };
     let Some((database, name)) = world.table_by_id(number) else {
-        return text(
-            400,
-            &format!("[schema:1146]Table which ID = {id} does not exist."),
-        );
+        return text(400, &format!("[schema:1146]Table which ID = {id} does not exist."));
     };
     let (database_id, database_name) = &world.databases()[database];
     let info = indented(&Database::new(*database_id, database_name, 5), 1);
@@ -168,10 +139,7 @@ pub(super) fn by_id(world: &World, id: &str) -> Reply {
 
 fn table(id: u64, name: &str) -> String {
     let quoted = Value::String(name.to_owned()).to_string();
-    TABLE
-        .trim_end()
-        .replace(ID_PLACE, &id.to_string())
-        .replace(&format!("\"{NAME_PLACE}\""), &quoted)
+    TABLE.trim_end().replace(ID_PLACE, &id.to_string()).replace(&format!("\"{NAME_PLACE}\""), &quoted)
 }
 
 /// Indents all lines but the first by some spaces more.

@@ -7,9 +7,7 @@ impl World {
     /// (recorded).
     pub(super) fn spawn_capture(&mut self, slot: usize) {
         let overrides = self.take_overrides(ProcessRef::Capture(slot));
-        let version = overrides
-            .version
-            .unwrap_or_else(|| self.slots[slot].version.clone());
+        let version = overrides.version.unwrap_or_else(|| self.slots[slot].version.clone());
         self.slots[slot].version.clone_from(&version);
         let instance = self.new_instance(slot, &version);
         let address = self.slots[slot].address.clone();
@@ -18,13 +16,8 @@ impl World {
             self.plan(1_000, Event::Exit(instance));
             return;
         }
-        let boot = self
-            .rng
-            .range(self.rates.boot_ms.min, self.rates.boot_ms.max)
-            + overrides.slow_ms;
-        let ready = self
-            .rng
-            .range(self.rates.ready_ms.min, self.rates.ready_ms.max);
+        let boot = self.rng.range(self.rates.boot_ms.min, self.rates.boot_ms.max) + overrides.slow_ms;
+        let ready = self.rng.range(self.rates.ready_ms.min, self.rates.ready_ms.max);
         self.plan(boot.saturating_sub(10), Event::Register(instance));
         self.plan(boot, Event::Listen(instance));
         self.instances[instance].ready_at = self.now + boot + ready;
@@ -89,11 +82,7 @@ impl World {
         if self.instances[instance].registered {
             // The lease runs from the last keepalive. The owner was missed for 8.0 to 9.5 s, others were listed for
             // 11.6 to 13.4 s with the owner's own hold (recorded; contract section 11).
-            let in_ms = if was_owner {
-                self.rng.range(8_000, 9_500)
-            } else {
-                self.rng.range(6_700, 8_300)
-            };
+            let in_ms = if was_owner { self.rng.range(8_000, 9_500) } else { self.rng.range(6_700, 8_300) };
             self.plan(in_ms, Event::LeaseLapse(instance));
         }
         let cluster = self.instances[instance].cluster;
@@ -134,22 +123,12 @@ impl World {
     fn plan_drop(&mut self, instance: usize, in_ms: u64) {
         let cluster = self.instances[instance].cluster;
         let term = self.clusters[cluster].term();
-        self.plan(
-            in_ms,
-            Event::Drop {
-                cluster,
-                term,
-                instance,
-            },
-        );
+        self.plan(in_ms, Event::Drop { cluster, term, instance });
     }
 
     /// Whether a capture holds the office, living or dead.
     pub(super) fn is_owner(&self, instance: usize) -> bool {
-        self.clusters[self.instances[instance].cluster]
-            .office
-            .as_ref()
-            .is_some_and(|office| office.owner == instance)
+        self.clusters[self.instances[instance].cluster].office.as_ref().is_some_and(|office| office.owner == instance)
     }
 
     pub(super) fn names_of(&self, instance: usize) -> (String, String) {

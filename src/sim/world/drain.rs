@@ -26,11 +26,7 @@ impl World {
         if office.members.len() <= 1 {
             return Some(DrainAnswer::OnlyOne);
         }
-        match office
-            .members
-            .iter()
-            .find(|member| self.instances[**member].id == id)
-        {
+        match office.members.iter().find(|member| self.instances[**member].id == id) {
             None => Some(DrainAnswer::Unknown),
             Some(member) if *member == office.owner => Some(DrainAnswer::IsOwner),
             Some(_) => None,
@@ -45,10 +41,7 @@ impl World {
             return Some(refusal);
         }
         let members = &self.clusters[cluster].office.as_ref()?.members;
-        let target = members
-            .iter()
-            .copied()
-            .find(|member| self.instances[*member].id == id)?;
+        let target = members.iter().copied().find(|member| self.instances[*member].id == id)?;
         let mut count = 0;
         let mut armed = false;
         for feed in self.clusters[cluster].feeds.clone() {
@@ -108,10 +101,7 @@ impl World {
             return;
         }
         self.instances[instance].stopping = true;
-        for feed in self.clusters[self.instances[instance].cluster]
-            .feeds
-            .clone()
-        {
+        for feed in self.clusters[self.instances[instance].cluster].feeds.clone() {
             self.plan_tick(feed);
         }
     }

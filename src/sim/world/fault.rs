@@ -35,10 +35,9 @@ impl World {
     /// Names in a fault that do not exist: for the control server, which has no scenario check.
     pub fn unknown_in(&self, fault: &Fault) -> Option<String> {
         let trigger = match &fault.when {
-            Trigger::Drain(name)
-            | Trigger::TablesBelow(name, _)
-            | Trigger::Stop(name)
-            | Trigger::Restart(name) => Some(name),
+            Trigger::Drain(name) | Trigger::TablesBelow(name, _) | Trigger::Stop(name) | Trigger::Restart(name) => {
+                Some(name)
+            }
             Trigger::Now | Trigger::At(_) | Trigger::Resign(_) | Trigger::UpgradeStart => None,
         };
         let process = match &fault.effect {
@@ -62,15 +61,13 @@ impl World {
         };
         match fault.effect {
             Effect::Kill(name) => {
-                if let Some(process) = self.find(&name).filter(|process| self.is_running(*process))
-                {
+                if let Some(process) = self.find(&name).filter(|process| self.is_running(*process)) {
                     // Nobody asked for it, so it is none of the rollout's stops.
                     self.kill_process(process);
                 }
             }
             Effect::Stop(name) => {
-                if let Some(process) = self.find(&name).filter(|process| self.is_running(*process))
-                {
+                if let Some(process) = self.find(&name).filter(|process| self.is_running(*process)) {
                     self.stop_process(process);
                 }
             }
@@ -110,9 +107,7 @@ impl World {
                 }
             }
             Effect::Changefeed(change) => {
-                let error = change
-                    .code
-                    .map(|code| (code, change.message.unwrap_or_default()));
+                let error = change.code.map(|code| (code, change.message.unwrap_or_default()));
                 for feed in self.feeds_called(&change.id) {
                     self.set_feed_state(feed, change.state, error.clone());
                 }
@@ -142,18 +137,11 @@ impl World {
     }
 
     fn feeds_called(&self, id: &str) -> Vec<usize> {
-        (0..self.feeds.len())
-            .filter(|feed| self.feeds[*feed].id == id)
-            .collect()
+        (0..self.feeds.len()).filter(|feed| self.feeds[*feed].id == id).collect()
     }
 
     /// Whether a fault changes the answer to a request, and how. Uses one of its times up.
-    pub(crate) fn alter(
-        &mut self,
-        process: ProcessRef,
-        method: &str,
-        route: &str,
-    ) -> Option<Altered> {
+    pub(crate) fn alter(&mut self, process: ProcessRef, method: &str, route: &str) -> Option<Altered> {
         let now = self.now;
         let rule = self.rules.iter_mut().find(|rule| {
             rule.process.is_none_or(|of| of == process)
@@ -165,18 +153,12 @@ impl World {
         if let Some(left) = &mut rule.left {
             *left -= 1;
         }
-        Some(Altered {
-            answer: rule.answer.clone(),
-        })
+        Some(Altered { answer: rule.answer.clone() })
     }
 
     fn trigger(&mut self, is_it: impl Fn(&Trigger) -> bool) {
         let due: Vec<usize> = (0..self.faults.len())
-            .filter(|index| {
-                self.faults[*index]
-                    .as_ref()
-                    .is_some_and(|fault| is_it(&fault.when))
-            })
+            .filter(|index| self.faults[*index].as_ref().is_some_and(|fault| is_it(&fault.when)))
             .collect();
         for index in due {
             self.set_off(index);
@@ -209,11 +191,7 @@ impl World {
         });
     }
 
-    fn trigger_process(
-        &mut self,
-        process: ProcessRef,
-        name_of: impl Fn(&Trigger) -> Option<&String>,
-    ) {
+    fn trigger_process(&mut self, process: ProcessRef, name_of: impl Fn(&Trigger) -> Option<&String>) {
         let due: Vec<usize> = (0..self.faults.len())
             .filter(|index| {
                 let fault = self.faults[*index].as_ref();
@@ -232,12 +210,10 @@ impl World {
             .faults
             .iter()
             .enumerate()
-            .filter_map(
-                |(index, fault)| match fault.as_ref().map(|fault| &fault.when) {
-                    Some(Trigger::TablesBelow(name, count)) => Some((index, name.clone(), *count)),
-                    _ => None,
-                },
-            )
+            .filter_map(|(index, fault)| match fault.as_ref().map(|fault| &fault.when) {
+                Some(Trigger::TablesBelow(name, count)) => Some((index, name.clone(), *count)),
+                _ => None,
+            })
             .collect();
         for (index, name, count) in waiting {
             let Some(ProcessRef::Capture(slot)) = self.find(&name) else {

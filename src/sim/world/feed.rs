@@ -28,10 +28,7 @@ impl World {
             return;
         }
         // Usually 2.3 s behind, up to 3.1 s while tables move, in steps of half a second (recorded).
-        let moving = it
-            .spans
-            .iter()
-            .any(|span| matches!(span.state, SpanState::Moving { .. }));
+        let moving = it.spans.iter().any(|span| matches!(span.state, SpanState::Moving { .. }));
         let behind = if moving { 2_550 } else { 2_050 } + it.extra_lag_ms;
         let reached = clock.saturating_sub(behind + it.phase) / 500 * 500 + it.phase;
         it.checkpoint_ms = it.checkpoint_ms.max(reached);
@@ -43,9 +40,7 @@ impl World {
         for feed in self.clusters[cluster].feeds.clone() {
             let it = &self.feeds[feed];
             let served = it.spans.iter().all(|span| match span.state {
-                SpanState::Replicating(on) | SpanState::Moving { from: on, .. } => {
-                    self.instances[on].alive
-                }
+                SpanState::Replicating(on) | SpanState::Moving { from: on, .. } => self.instances[on].alive,
                 SpanState::Absent | SpanState::Adding(_) => false,
             });
             let stalled = it.state.runs() && !(ruled && it.initialised() && served);
@@ -68,9 +63,7 @@ impl World {
             return;
         }
         self.settle_checkpoint(feed);
-        let lag = self
-            .clock_ms()
-            .saturating_sub(self.feeds[feed].checkpoint_ms);
+        let lag = self.clock_ms().saturating_sub(self.feeds[feed].checkpoint_ms);
         self.referee.worst_lag_ms = self.referee.worst_lag_ms.max(lag);
     }
 
@@ -98,23 +91,14 @@ impl World {
         self.note_mutation();
         let state = self.feeds[feed].state;
         let next = match (change, state) {
-            (Change::Pause, FeedState::Normal | FeedState::Warning | FeedState::Pending) => {
-                FeedState::Stopped
-            }
-            (Change::Resume, FeedState::Failed | FeedState::Stopped | FeedState::Finished) => {
-                FeedState::Normal
-            }
+            (Change::Pause, FeedState::Normal | FeedState::Warning | FeedState::Pending) => FeedState::Stopped,
+            (Change::Resume, FeedState::Failed | FeedState::Stopped | FeedState::Finished) => FeedState::Normal,
             _ => return,
         };
         self.set_feed_state(feed, next, None);
     }
 
-    pub(super) fn set_feed_state(
-        &mut self,
-        feed: usize,
-        state: FeedState,
-        error: Option<(String, String)>,
-    ) {
+    pub(super) fn set_feed_state(&mut self, feed: usize, state: FeedState, error: Option<(String, String)>) {
         self.settle_checkpoint(feed);
         let cluster = self.feeds[feed].cluster;
         let addr = self
@@ -125,12 +109,7 @@ impl World {
         let it = &mut self.feeds[feed];
         let (ran, runs) = (it.state.runs(), state.runs());
         it.state = state;
-        it.error = error.map(|(code, message)| FeedError {
-            at_ms,
-            addr,
-            code,
-            message,
-        });
+        it.error = error.map(|(code, message)| FeedError { at_ms, addr, code, message });
         if ran && !runs {
             // The scheduler is closed and every processor with it.
             it.sched = None;

@@ -14,11 +14,7 @@ impl World {
         let it = &mut self.clusters[cluster];
         it.terms += 1;
         it.last_owner = Some(*owner);
-        it.office = Some(Office {
-            owner: *owner,
-            term: it.terms,
-            members: members.to_vec(),
-        });
+        it.office = Some(Office { owner: *owner, term: it.terms, members: members.to_vec() });
     }
 
     /// Puts a capture's keys into etcd, its election key at the end of the queue.
@@ -38,17 +34,11 @@ impl World {
     /// Whether the versions in the owner's view are more than may run together: the owner then stops working while its
     /// lists still answer (contract section 5; recording cdc-classic-more 18).
     pub(super) fn frozen(&self, cluster: usize) -> bool {
-        self.clusters[cluster]
-            .office
-            .as_ref()
-            .is_some_and(|office| self.too_many_versions(&office.members))
+        self.clusters[cluster].office.as_ref().is_some_and(|office| self.too_many_versions(&office.members))
     }
 
     fn too_many_versions(&self, members: &[usize]) -> bool {
-        let mut versions: Vec<&str> = members
-            .iter()
-            .map(|member| self.instances[*member].version.as_str())
-            .collect();
+        let mut versions: Vec<&str> = members.iter().map(|member| self.instances[*member].version.as_str()).collect();
         versions.sort_unstable();
         versions.dedup();
         match versions.as_slice() {
@@ -86,8 +76,7 @@ impl World {
         let gap = if able.len() == 1 && Some(able[0]) == self.clusters[cluster].last_owner {
             150
         } else {
-            self.rng
-                .range(self.rates.handover_ms.min, self.rates.handover_ms.max)
+            self.rng.range(self.rates.handover_ms.min, self.rates.handover_ms.max)
         };
         self.call_election(cluster, gap);
     }
@@ -118,9 +107,7 @@ impl World {
             return;
         };
         let mut members: Vec<usize> = (0..self.instances.len())
-            .filter(|index| {
-                self.instances[*index].cluster == cluster && self.instances[*index].registered
-            })
+            .filter(|index| self.instances[*index].cluster == cluster && self.instances[*index].registered)
             .collect();
         // The keys of an owner that ended by itself vanish as the next one comes in, which still sees it for the hold.
         // One that crashed lost its place in the queue with its lease, and is never listed (recorded).
@@ -141,25 +128,14 @@ impl World {
         it.terms += 1;
         let term = it.terms;
         it.last_owner = Some(owner);
-        it.office = Some(Office {
-            owner,
-            term,
-            members,
-        });
+        it.office = Some(Office { owner, term, members });
         if let Some(since) = it.vacant_since.take() {
             self.referee.max_no_owner_ms = self.referee.max_no_owner_ms.max(self.now - since);
         }
         if let Some(ghost) = ghost {
             self.instances[ghost].rev = 0;
             let hold = self.rng.range(4_850, 5_050);
-            self.plan(
-                hold,
-                Event::Drop {
-                    cluster,
-                    term,
-                    instance: ghost,
-                },
-            );
+            self.plan(hold, Event::Drop { cluster, term, instance: ghost });
         }
         for feed in self.clusters[cluster].feeds.clone() {
             if self.feeds[feed].state.runs() {
@@ -214,18 +190,8 @@ impl World {
                 sched.captures.insert(*member, false);
                 // It answers once it is ready, so that health is bad for a moment after its own status is good.
                 let ready_in = self.instances[*member].ready_at.saturating_sub(self.now);
-                let answers_in = self.rng.range(
-                    self.rates.registration_ms.min,
-                    self.rates.registration_ms.max,
-                );
-                self.plan(
-                    ready_in + answers_in,
-                    Event::Init {
-                        feed,
-                        term,
-                        instance: *member,
-                    },
-                );
+                let answers_in = self.rng.range(self.rates.registration_ms.min, self.rates.registration_ms.max);
+                self.plan(ready_in + answers_in, Event::Init { feed, term, instance: *member });
             }
         }
     }
@@ -277,29 +243,15 @@ impl World {
             if let SpanState::Adding(_) = it.state {
                 // It is half prepared already.
                 let generation = it.generation;
-                let in_ms = if prepared {
-                    50
-                } else {
-                    self.rates.place_ms.min
-                };
-                self.plan(
-                    in_ms,
-                    Event::SpanDone {
-                        feed,
-                        span,
-                        generation,
-                    },
-                );
+                let in_ms = if prepared { 50 } else { self.rates.place_ms.min };
+                self.plan(in_ms, Event::SpanDone { feed, span, generation });
             }
         }
     }
 
     pub(super) fn built(&mut self, feed: usize, term: u64) {
         let cluster = self.feeds[feed].cluster;
-        if self.clusters[cluster].term() != term
-            || !self.feeds[feed].state.runs()
-            || self.feeds[feed].sched.is_some()
-        {
+        if self.clusters[cluster].term() != term || !self.feeds[feed].state.runs() || self.feeds[feed].sched.is_some() {
             return;
         }
         if self.frozen(cluster) {
@@ -307,10 +259,7 @@ impl World {
             return;
         }
         self.feeds[feed].sched = Some(Sched::new(term));
-        let members = self.clusters[cluster]
-            .office
-            .as_ref()
-            .map(|office| office.members.clone());
+        let members = self.clusters[cluster].office.as_ref().map(|office| office.members.clone());
         // A scheduler hears of all captures in about the same moment; one in four is late (recording cdc-classic-more
         // 16, where the second changefeed took a second longer).
         let late = if self.rng.range(0, 3) == 0 { 600 } else { 0 };
@@ -319,14 +268,7 @@ impl World {
                 sched.captures.insert(instance, false);
             }
             let in_ms = self.rng.range(50, 150) + late;
-            self.plan(
-                in_ms,
-                Event::Init {
-                    feed,
-                    term,
-                    instance,
-                },
-            );
+            self.plan(in_ms, Event::Init { feed, term, instance });
         }
         self.plan(self.rates.balance_ms, Event::Balance { feed, term });
     }
@@ -338,14 +280,7 @@ impl World {
             return;
         }
         if self.frozen(cluster) {
-            self.plan(
-                500,
-                Event::Init {
-                    feed,
-                    term,
-                    instance,
-                },
-            );
+            self.plan(500, Event::Init { feed, term, instance });
             return;
         }
         let Some(sched) = &mut self.feeds[feed].sched else {
@@ -365,11 +300,8 @@ impl World {
             return;
         }
         self.settle_checkpoint(feed);
-        let known: Vec<usize> = self.feeds[feed]
-            .sched
-            .as_ref()
-            .map(|sched| sched.captures.keys().copied().collect())
-            .unwrap_or_default();
+        let known: Vec<usize> =
+            self.feeds[feed].sched.as_ref().map(|sched| sched.captures.keys().copied().collect()).unwrap_or_default();
         self.orphan(feed, |on| !known.contains(&on));
         self.end_ripe(feed);
         self.plan_tick(feed);

@@ -38,21 +38,14 @@ impl World {
 
     pub(super) fn spawn_pd(&mut self, server: usize) {
         let overrides = self.take_overrides(ProcessRef::Pd(server));
-        *self
-            .referee
-            .restarts
-            .entry(self.pd[server].address.clone())
-            .or_default() += 1;
+        *self.referee.restarts.entry(self.pd[server].address.clone()).or_default() += 1;
         if overrides.no_return {
             return;
         }
         if let Some(version) = overrides.version {
             self.pd[server].next_version = version;
         }
-        let in_ms = self
-            .rng
-            .range(self.rates.boot_ms.min, self.rates.boot_ms.max)
-            + overrides.slow_ms;
+        let in_ms = self.rng.range(self.rates.boot_ms.min, self.rates.boot_ms.max) + overrides.slow_ms;
         self.plan(in_ms, Event::PdUp(server));
     }
 

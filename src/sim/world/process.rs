@@ -80,24 +80,15 @@ impl World {
     /// The process that has this address (for `TiDB` the status or the SQL one) or this name.
     pub fn find(&self, address_or_name: &str) -> Option<ProcessRef> {
         let is = |name: &str, address: &str| name == address_or_name || address == address_or_name;
-        let capture = self
-            .slots
-            .iter()
-            .position(|slot| is(&slot.name, &slot.address));
+        let capture = self.slots.iter().position(|slot| is(&slot.name, &slot.address));
         let tidb = || {
-            self.tidb.servers.iter().position(|server| {
-                is(&server.name, &server.status) || server.sql == address_or_name
-            })
-        };
-        let pd = || {
-            self.pd
+            self.tidb
+                .servers
                 .iter()
-                .position(|server| is(&server.name, &server.address))
+                .position(|server| is(&server.name, &server.status) || server.sql == address_or_name)
         };
-        capture
-            .map(ProcessRef::Capture)
-            .or_else(|| tidb().map(ProcessRef::Tidb))
-            .or_else(|| pd().map(ProcessRef::Pd))
+        let pd = || self.pd.iter().position(|server| is(&server.name, &server.address));
+        capture.map(ProcessRef::Capture).or_else(|| tidb().map(ProcessRef::Tidb)).or_else(|| pd().map(ProcessRef::Pd))
     }
 
     /// Kind and address of a process (for `TiDB` the status address).
@@ -124,9 +115,7 @@ impl World {
             ProcessRef::Capture(slot) => {
                 let it = &self.slots[slot];
                 it.refuse_until.is_none_or(|until| until <= self.now)
-                    && it
-                        .current
-                        .is_some_and(|current| self.instances[current].listening)
+                    && it.current.is_some_and(|current| self.instances[current].listening)
             }
             ProcessRef::Tidb(server) => self.tidb_listens(server, self.now),
             ProcessRef::Pd(server) => {
@@ -152,16 +141,11 @@ impl World {
     pub fn processes(&self) -> Vec<ProcessRef> {
         let captures = (0..self.slots.len()).map(ProcessRef::Capture);
         let tidb = (0..self.tidb.servers.len()).map(ProcessRef::Tidb);
-        captures
-            .chain(tidb)
-            .chain((0..self.pd.len()).map(ProcessRef::Pd))
-            .collect()
+        captures.chain(tidb).chain((0..self.pd.len()).map(ProcessRef::Pd)).collect()
     }
 
     fn named(&self, address: &str) -> Result<ProcessRef, ActionError> {
-        let process = self
-            .find(address)
-            .ok_or_else(|| ActionError::Unknown(address.to_owned()))?;
+        let process = self.find(address).ok_or_else(|| ActionError::Unknown(address.to_owned()))?;
         if self.restarting.contains(&process) {
             return Err(ActionError::UnderWay(address.to_owned()));
         }
@@ -183,9 +167,7 @@ impl World {
     /// Tells a process to end by itself (SIGTERM). `forced` is what the client says of it, for the referee.
     pub fn stop(&mut self, address: &str, forced: bool) -> Result<Planned, ActionError> {
         let process = self.staying(address)?;
-        Ok(Planned {
-            done_at_ms: self.now + self.ask_to_stop(process, forced),
-        })
+        Ok(Planned { done_at_ms: self.now + self.ask_to_stop(process, forced) })
     }
 
     /// Ends a process without a word (kill -9).
@@ -196,9 +178,7 @@ impl World {
         }
         self.note_stop(process, forced);
         self.kill_process(process);
-        Ok(Planned {
-            done_at_ms: self.now,
-        })
+        Ok(Planned { done_at_ms: self.now })
     }
 
     /// Starts a process where none runs, of another version if one is given.
@@ -210,43 +190,25 @@ impl World {
         self.set_version(process, version)?;
         self.note_mutation();
         self.spawn(process);
-        Ok(Planned {
-            done_at_ms: self.now,
-        })
+        Ok(Planned { done_at_ms: self.now })
     }
 
     /// Stops a process and starts another one in its place, of another version if one is given: an upgrade.
-    pub fn restart(
-        &mut self,
-        address: &str,
-        version: Option<&str>,
-        forced: bool,
-    ) -> Result<Planned, ActionError> {
+    pub fn restart(&mut self, address: &str, version: Option<&str>, forced: bool) -> Result<Planned, ActionError> {
         let process = self.staying(address)?;
         self.set_version(process, version)?;
         let gone_in = self.ask_to_stop(process, forced);
-        let in_ms = gone_in
-            + self
-                .rng
-                .range(self.rates.restart_ms.min, self.rates.restart_ms.max);
+        let in_ms = gone_in + self.rng.range(self.rates.restart_ms.min, self.rates.restart_ms.max);
         self.restarting.insert(process);
         self.plan(in_ms, Event::Spawn(process));
-        Ok(Planned {
-            done_at_ms: self.now + in_ms,
-        })
+        Ok(Planned { done_at_ms: self.now + in_ms })
     }
 
-    fn set_version(
-        &mut self,
-        process: ProcessRef,
-        version: Option<&str>,
-    ) -> Result<(), ActionError> {
+    fn set_version(&mut self, process: ProcessRef, version: Option<&str>) -> Result<(), ActionError> {
         let Some(version) = version else {
             return Ok(());
         };
-        let version = VersionText::parse(version)
-            .map_err(ActionError::Version)?
-            .to_string();
+        let version = VersionText::parse(version).map_err(ActionError::Version)?.to_string();
         match process {
             ProcessRef::Capture(slot) => self.slots[slot].version = version,
             ProcessRef::Tidb(server) => self.tidb.servers[server].version = version,
@@ -314,10 +276,7 @@ impl World {
                     return;
                 };
                 let carried: usize = self.tables_by_feed(instance).into_iter().sum();
-                let drained = self.instances[instance]
-                    .drained_from
-                    .clone()
-                    .unwrap_or_default();
+                let drained = self.instances[instance].drained_from.clone().unwrap_or_default();
                 (carried, self.is_owner(instance), drained)
             }
             ProcessRef::Tidb(_) => (0, false, Vec::new()),
@@ -325,14 +284,7 @@ impl World {
             ProcessRef::Pd(_) => return,
         };
         self.add_minimum(component, &drained_from);
-        self.referee.stops.push(Stop {
-            component,
-            address,
-            tables,
-            was_owner,
-            forced,
-            at_ms: self.now,
-        });
+        self.referee.stops.push(Stop { component, address, tables, was_owner, forced, at_ms: self.now });
     }
 
     pub(super) fn overrides_of(&mut self, process: ProcessRef) -> &mut Overrides {

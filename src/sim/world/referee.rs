@@ -66,10 +66,7 @@ impl World {
         let mut left: Vec<String> = self
             .slots
             .iter()
-            .filter(|slot| {
-                slot.current
-                    .is_some_and(|current| self.instances[current].stopping)
-            })
+            .filter(|slot| slot.current.is_some_and(|current| self.instances[current].stopping))
             .map(|slot| slot.address.clone())
             .collect();
         left.sort();
@@ -78,24 +75,13 @@ impl World {
 
     /// The longest time without an owner, one that lasts included.
     pub fn max_no_owner_ms(&self) -> u64 {
-        let lasting = self
-            .clusters
-            .iter()
-            .filter_map(|cluster| cluster.vacant_since)
-            .map(|since| self.now - since);
-        lasting
-            .chain([self.referee.max_no_owner_ms])
-            .max()
-            .unwrap_or(0)
+        let lasting = self.clusters.iter().filter_map(|cluster| cluster.vacant_since).map(|since| self.now - since);
+        lasting.chain([self.referee.max_no_owner_ms]).max().unwrap_or(0)
     }
 
     /// Counts a request, by method and route template.
     pub fn count_request(&mut self, method_and_route: &str) {
-        *self
-            .referee
-            .requests
-            .entry(method_and_route.to_owned())
-            .or_default() += 1;
+        *self.referee.requests.entry(method_and_route.to_owned()).or_default() += 1;
     }
 
     /// A request came that changes something.
@@ -111,10 +97,7 @@ impl World {
         let mean = |span: Span| u64::midpoint(span.min, span.max);
         let own = match component {
             Component::Ticdc => {
-                let drain = drained_from
-                    .iter()
-                    .map(|tables| self.least_drain_ms(*tables))
-                    .max();
+                let drain = drained_from.iter().map(|tables| self.least_drain_ms(*tables)).max();
                 drain.unwrap_or(0) + mean(rates.ready_ms) + mean(rates.registration_ms)
             }
             Component::Tidb => rates.tidb_graceful_wait_ms + rates.tidb_close_ms + 100,
@@ -140,20 +123,12 @@ impl World {
     pub fn instance_of(&self, process: ProcessRef) -> (Option<String>, Option<String>) {
         match process {
             ProcessRef::Capture(slot) => {
-                let current = self.slots[slot]
-                    .current
-                    .map(|current| &self.instances[current]);
-                (
-                    current.map(|instance| instance.id.clone()),
-                    current.map(|instance| instance.version.clone()),
-                )
+                let current = self.slots[slot].current.map(|current| &self.instances[current]);
+                (current.map(|instance| instance.id.clone()), current.map(|instance| instance.version.clone()))
             }
             ProcessRef::Tidb(server) => {
                 let current = self.tidb.current(server);
-                (
-                    current.map(|instance| instance.ddl_id.clone()),
-                    current.map(|instance| instance.version.clone()),
-                )
+                (current.map(|instance| instance.ddl_id.clone()), current.map(|instance| instance.version.clone()))
             }
             ProcessRef::Pd(server) => {
                 let it = &self.pd[server];

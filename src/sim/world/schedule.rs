@@ -19,10 +19,7 @@ impl World {
 
     fn may_schedule(&self, feed: usize) -> bool {
         let it = &self.feeds[feed];
-        it.state.runs()
-            && it.initialised()
-            && self.living_owner(it.cluster).is_some()
-            && !self.frozen(it.cluster)
+        it.state.runs() && it.initialised() && self.living_owner(it.cluster).is_some() && !self.frozen(it.cluster)
     }
 
     pub(super) fn tick(&mut self, feed: usize) {
@@ -45,9 +42,7 @@ impl World {
             let Some(to) = self.emptiest(&mut load) else {
                 return false;
             };
-            let in_ms = self
-                .rng
-                .range(self.rates.place_ms.min, self.rates.place_ms.max);
+            let in_ms = self.rng.range(self.rates.place_ms.min, self.rates.place_ms.max);
             self.order(feed, span, SpanState::Adding(to), in_ms, false);
         }
         true
@@ -55,12 +50,7 @@ impl World {
 
     fn drain_round(&mut self, feed: usize) -> bool {
         let owner = self.living_owner(self.feeds[feed].cluster);
-        if self.feeds[feed]
-            .sched
-            .as_ref()
-            .and_then(|sched| sched.target)
-            .is_none()
-        {
+        if self.feeds[feed].sched.as_ref().and_then(|sched| sched.target).is_none() {
             let Some(sched) = &self.feeds[feed].sched else {
                 return false;
             };
@@ -73,19 +63,13 @@ impl World {
             // Which of two stopping captures is drained first is a matter of chance: a map's order.
             self.rng.shuffle(&mut stopping);
             // An empty one disarms in the same round, and the other one's turn comes in the next; shortened here.
-            let with_tables = stopping
-                .iter()
-                .find(|capture| self.feeds[feed].primaries_on(**capture) > 0);
+            let with_tables = stopping.iter().find(|capture| self.feeds[feed].primaries_on(**capture) > 0);
             let target = with_tables.copied();
             if let Some(sched) = &mut self.feeds[feed].sched {
                 sched.target = target;
             }
         }
-        let Some(target) = self.feeds[feed]
-            .sched
-            .as_ref()
-            .and_then(|sched| sched.target)
-        else {
+        let Some(target) = self.feeds[feed].sched.as_ref().and_then(|sched| sched.target) else {
             return false;
         };
         if !self.all_replicating(feed) {
@@ -117,16 +101,8 @@ impl World {
             let Some(to) = self.emptiest(&mut load) else {
                 break;
             };
-            let in_ms = self
-                .rng
-                .range(self.rates.move_ms.min, self.rates.move_ms.max);
-            self.order(
-                feed,
-                span,
-                SpanState::Moving { from: target, to },
-                in_ms,
-                true,
-            );
+            let in_ms = self.rng.range(self.rates.move_ms.min, self.rates.move_ms.max);
+            self.order(feed, span, SpanState::Moving { from: target, to }, in_ms, true);
         }
         true
     }
@@ -144,11 +120,7 @@ impl World {
     }
 
     pub(super) fn balance_due(&mut self, feed: usize, term: u64) {
-        if self.feeds[feed]
-            .sched
-            .as_ref()
-            .is_none_or(|sched| sched.term != term)
-        {
+        if self.feeds[feed].sched.as_ref().is_none_or(|sched| sched.term != term) {
             return;
         }
         self.plan(self.rates.balance_ms, Event::Balance { feed, term });
@@ -163,19 +135,14 @@ impl World {
     }
 
     fn somebody_stops(&self, feed: usize) -> bool {
-        self.feeds[feed].sched.as_ref().is_some_and(|sched| {
-            sched
-                .captures
-                .keys()
-                .any(|capture| self.instances[*capture].stopping)
-        })
+        self.feeds[feed]
+            .sched
+            .as_ref()
+            .is_some_and(|sched| sched.captures.keys().any(|capture| self.instances[*capture].stopping))
     }
 
     fn balance(&mut self, feed: usize) {
-        let wanted = self.feeds[feed]
-            .sched
-            .as_ref()
-            .is_some_and(|sched| sched.balancing);
+        let wanted = self.feeds[feed].sched.as_ref().is_some_and(|sched| sched.balancing);
         if !wanted || self.somebody_stops(feed) || !self.all_replicating(feed) {
             return;
         }
@@ -205,18 +172,13 @@ impl World {
             let Some(to) = self.emptiest(&mut load) else {
                 break;
             };
-            let in_ms = self
-                .rng
-                .range(self.rates.move_ms.min, self.rates.move_ms.max);
+            let in_ms = self.rng.range(self.rates.move_ms.min, self.rates.move_ms.max);
             self.order(feed, span, SpanState::Moving { from, to }, in_ms, false);
         }
     }
 
     fn all_replicating(&self, feed: usize) -> bool {
-        self.feeds[feed]
-            .spans
-            .iter()
-            .all(|span| matches!(span.state, SpanState::Replicating(_)))
+        self.feeds[feed].spans.iter().all(|span| matches!(span.state, SpanState::Replicating(_)))
     }
 
     /// Tables of a changefeed on each capture that its scheduler knows and that may take tables.
@@ -237,9 +199,7 @@ impl World {
     /// The capture with the fewest tables, one more of which is noted; chance decides among equals.
     fn emptiest(&mut self, load: &mut [(usize, usize)]) -> Option<usize> {
         let fewest = load.iter().map(|(_, tables)| *tables).min()?;
-        let equals: Vec<usize> = (0..load.len())
-            .filter(|index| load[*index].1 == fewest)
-            .collect();
+        let equals: Vec<usize> = (0..load.len()).filter(|index| load[*index].1 == fewest).collect();
         let chosen = equals[self.rng.index(equals.len())];
         load[chosen].1 += 1;
         Some(load[chosen].0)
@@ -252,14 +212,7 @@ impl World {
         it.ripe = false;
         it.for_drain = for_drain;
         let generation = it.generation;
-        self.plan(
-            in_ms,
-            Event::SpanDone {
-                feed,
-                span,
-                generation,
-            },
-        );
+        self.plan(in_ms, Event::SpanDone { feed, span, generation });
     }
 
     /// A table is ready at its new place. Its move ends now, or, without an owner, once there is one again; never, if
@@ -267,21 +220,16 @@ impl World {
     pub(super) fn span_done(&mut self, feed: usize, span: usize, generation: u64) {
         let cluster = self.feeds[feed].cluster;
         let it = &mut self.feeds[feed].spans[span];
-        if it.generation != generation || (it.stuck && matches!(it.state, SpanState::Moving { .. }))
-        {
+        if it.generation != generation || (it.stuck && matches!(it.state, SpanState::Moving { .. })) {
             return;
         }
         let (alive, done) = match it.state {
             SpanState::Adding(to) => (self.instances[to].alive, to),
-            SpanState::Moving { from, to } => {
-                (self.instances[from].alive && self.instances[to].alive, to)
-            }
+            SpanState::Moving { from, to } => (self.instances[from].alive && self.instances[to].alive, to),
             SpanState::Absent | SpanState::Replicating(_) => return,
         };
         it.ripe = true;
-        let ruled = self.feeds[feed].initialised()
-            && self.living_owner(cluster).is_some()
-            && !self.frozen(cluster);
+        let ruled = self.feeds[feed].initialised() && self.living_owner(cluster).is_some() && !self.frozen(cluster);
         if !alive || !ruled {
             return;
         }

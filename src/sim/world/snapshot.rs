@@ -152,8 +152,7 @@ impl World {
             let mut members = members.unwrap_or_default();
             // Without an owner's list there are still the processes that answer for themselves.
             let running = self.slots.iter().filter_map(|slot| slot.current);
-            let of_cluster = running
-                .filter(|current| self.clusters[self.instances[*current].cluster].id == cluster.id);
+            let of_cluster = running.filter(|current| self.clusters[self.instances[*current].cluster].id == cluster.id);
             for current in of_cluster {
                 if !members.contains(&current) && self.instances[current].ready {
                     members.push(current);
@@ -165,9 +164,7 @@ impl World {
             }
         }
         for slot in &self.slots {
-            let listed = list
-                .iter()
-                .any(|it: &CaptureState| it.address == slot.address);
+            let listed = list.iter().any(|it: &CaptureState| it.address == slot.address);
             if slot.current.is_none() && !listed {
                 unknown.push(Unknown {
                     what: format!("capture at {}", slot.address),
@@ -180,12 +177,7 @@ impl World {
         list
     }
 
-    fn capture_state(
-        &self,
-        member: usize,
-        is_owner: bool,
-        unknown: &mut Vec<Unknown>,
-    ) -> CaptureState {
+    fn capture_state(&self, member: usize, is_owner: bool, unknown: &mut Vec<Unknown>) -> CaptureState {
         let it = &self.instances[member];
         let address = self.slots[it.slot].address.clone();
         let answers = it.alive && it.ready;
@@ -197,20 +189,13 @@ impl World {
             } else {
                 REFUSED
             };
-            unknown.push(Unknown {
-                what: format!("capture {}", it.id),
-                address: address.clone(),
-                why: why.to_owned(),
-            });
+            unknown.push(Unknown { what: format!("capture {}", it.id), address: address.clone(), why: why.to_owned() });
         }
         let mut tables_by_changefeed = BTreeMap::new();
         for feed in &self.clusters[it.cluster].feeds {
             let feed = &self.feeds[*feed];
             if feed.state.runs() {
-                tables_by_changefeed.insert(
-                    format!("{}/{}", feed.namespace, feed.id),
-                    feed.listed_on(member),
-                );
+                tables_by_changefeed.insert(format!("{}/{}", feed.namespace, feed.id), feed.listed_on(member));
             }
         }
         CaptureState {
@@ -241,25 +226,20 @@ impl World {
                 state: it.state.as_str(),
                 checkpoint_ts: tso(checkpoint),
                 lag_ms: clock.saturating_sub(checkpoint),
-                error: it.error.as_ref().map(|error| ErrorState {
-                    code: error.code.clone(),
-                    message: error.message.clone(),
-                }),
+                error: it
+                    .error
+                    .as_ref()
+                    .map(|error| ErrorState { code: error.code.clone(), message: error.message.clone() }),
             });
         }
-        list.sort_by(|a, b| {
-            (&a.cluster_id, &a.namespace, &a.id).cmp(&(&b.cluster_id, &b.namespace, &b.id))
-        });
+        list.sort_by(|a, b| (&a.cluster_id, &a.namespace, &a.id).cmp(&(&b.cluster_id, &b.namespace, &b.id)));
         list
     }
 
     fn tidb_state(&self, unknown: &mut Vec<Unknown>) -> TidbState {
         let mut servers = Vec::new();
         for (index, server) in self.tidb.servers.iter().enumerate() {
-            let instance = self
-                .tidb
-                .current(index)
-                .filter(|it| it.health == Health::Serving);
+            let instance = self.tidb.current(index).filter(|it| it.health == Health::Serving);
             if instance.is_none() {
                 unknown.push(Unknown {
                     what: format!("TiDB at {}", server.status),
@@ -274,14 +254,7 @@ impl World {
             });
         }
         servers.sort();
-        TidbState {
-            state: Some(if self.tidb.upgrading {
-                "upgrading"
-            } else {
-                "normal"
-            }),
-            servers,
-        }
+        TidbState { state: Some(if self.tidb.upgrading { "upgrading" } else { "normal" }), servers }
     }
 
     fn pd_states(&self, unknown: &mut Vec<Unknown>) -> PdStates {

@@ -98,9 +98,7 @@ pub(crate) enum StartOutcome {
 
 impl TidbWorld {
     pub(crate) fn current(&self, server: usize) -> Option<&TidbInstance> {
-        self.servers[server]
-            .current
-            .map(|current| &self.instances[current])
+        self.servers[server].current.map(|current| &self.instances[current])
     }
 
     /// Every instance whose info is in etcd, crashed ones included.
@@ -109,9 +107,7 @@ impl TidbWorld {
     }
 
     pub(crate) fn owner_id(&self) -> String {
-        self.ddl_owner
-            .map(|owner| self.instances[owner].ddl_id.clone())
-            .unwrap_or_default()
+        self.ddl_owner.map(|owner| self.instances[owner].ddl_id.clone()).unwrap_or_default()
     }
 }
 
@@ -123,39 +119,18 @@ impl World {
     pub(super) fn found_tidb(&mut self, scenario: &Scenario, addresses: &Addresses) {
         for index in 0..scenario.tidb.servers {
             let name = format!("tidb-{}", index + 1);
-            let version = scenario
-                .tidb
-                .versions
-                .get(&name)
-                .unwrap_or(&scenario.tidb.version)
-                .to_string();
+            let version = scenario.tidb.versions.get(&name).unwrap_or(&scenario.tidb.version).to_string();
             let (sql, status) = addresses.tidb.get(index).cloned().unwrap_or_default();
-            self.tidb.servers.push(TidbServer {
-                name,
-                sql,
-                status,
-                version,
-                current: None,
-                refuse_until: None,
-            });
+            self.tidb.servers.push(TidbServer { name, sql, status, version, current: None, refuse_until: None });
             let instance = self.new_tidb(index);
             self.tidb.instances[instance].health = Health::Serving;
             self.tidb.instances[instance].known = true;
         }
         self.tidb.ddl_owner = (scenario.tidb.servers > 0).then_some(0);
         self.tidb.upgrading = scenario.tidb.upgrading;
-        for Ddl {
-            at_ms,
-            database,
-            table,
-        } in scenario.tidb.ddl.clone()
-        {
+        for Ddl { at_ms, database, table } in scenario.tidb.ddl.clone() {
             self.plan(at_ms, Event::Tidb(TidbEvent::Submit(self.tidb.jobs.len())));
-            self.tidb.jobs.push(Job {
-                database,
-                table,
-                done: false,
-            });
+            self.tidb.jobs.push(Job { database, table, done: false });
         }
     }
 
@@ -180,10 +155,8 @@ impl World {
 
     pub(super) fn tidb_listens(&self, server: usize, now: u64) -> bool {
         let it = &self.tidb.servers[server];
-        let open =
-            |instance: &TidbInstance| matches!(instance.health, Health::Unready | Health::Serving);
-        it.refuse_until.is_none_or(|until| until <= now)
-            && self.tidb.current(server).is_some_and(open)
+        let open = |instance: &TidbInstance| matches!(instance.health, Health::Unready | Health::Serving);
+        it.refuse_until.is_none_or(|until| until <= now) && self.tidb.current(server).is_some_and(open)
     }
 
     pub(super) fn spawn_tidb(&mut self, server: usize) {
@@ -198,10 +171,7 @@ impl World {
             self.plan(1_000, Event::Tidb(TidbEvent::Exit(instance)));
             return;
         }
-        let boot = self
-            .rng
-            .range(self.rates.boot_ms.min, self.rates.boot_ms.max)
-            + overrides.slow_ms;
+        let boot = self.rng.range(self.rates.boot_ms.min, self.rates.boot_ms.max) + overrides.slow_ms;
         self.plan(boot, Event::Tidb(TidbEvent::Unready(instance)));
         let serve = boot + self.rng.range(60, 140);
         self.plan(serve, Event::Tidb(TidbEvent::Serve(instance)));
@@ -294,15 +264,12 @@ impl World {
 
     /// The next server that serves owns DDL, the one that serves longest first.
     fn campaign(&mut self) {
-        let held = self
-            .tidb
-            .ddl_owner
-            .filter(|owner| self.tidb.instances[*owner].health != Health::Gone);
+        let held = self.tidb.ddl_owner.filter(|owner| self.tidb.instances[*owner].health != Health::Gone);
         if held.is_some() {
             return;
         }
-        self.tidb.ddl_owner = (0..self.tidb.instances.len())
-            .find(|index| self.tidb.instances[*index].health == Health::Serving);
+        self.tidb.ddl_owner =
+            (0..self.tidb.instances.len()).find(|index| self.tidb.instances[*index].health == Health::Serving);
         for job in 0..self.tidb.jobs.len() {
             self.plan(100, Event::Tidb(TidbEvent::Job(job)));
         }
@@ -315,9 +282,8 @@ impl World {
             return false;
         }
         self.note_mutation();
-        let next = (0..self.tidb.instances.len()).find(|index| {
-            Some(*index) != current && self.tidb.instances[*index].health == Health::Serving
-        });
+        let next = (0..self.tidb.instances.len())
+            .find(|index| Some(*index) != current && self.tidb.instances[*index].health == Health::Serving);
         self.tidb.ddl_owner = next.or(current);
         true
     }
@@ -331,10 +297,7 @@ impl World {
         self.tidb.upgrading = true;
         self.tidb.finish_owed = true;
         self.trigger_upgrade_start();
-        let owner = self
-            .tidb
-            .ddl_owner
-            .is_some_and(|owner| self.tidb.instances[owner].health != Health::Gone);
+        let owner = self.tidb.ddl_owner.is_some_and(|owner| self.tidb.instances[owner].health != Health::Gone);
         if !owner {
             return StartOutcome::Unconfirmed(10_000);
         }
@@ -371,31 +334,15 @@ impl World {
         }
         let (database, name) = (it.database.clone(), it.table.clone());
         self.tidb.jobs[job].done = true;
-        let Some(index) = self
-            .databases
-            .iter()
-            .position(|(_, known)| *known == database)
-        else {
+        let Some(index) = self.databases.iter().position(|(_, known)| *known == database) else {
             return;
         };
-        let id = self
-            .tables
-            .iter()
-            .map(|table| table.id)
-            .max()
-            .unwrap_or(200)
-            + 2;
-        self.tables.push(Table {
-            id,
-            database: index,
-            name,
-        });
+        let id = self.tables.iter().map(|table| table.id).max().unwrap_or(200) + 2;
+        self.tables.push(Table { id, database: index, name });
         for feed in 0..self.feeds.len() {
             if self.feeds[feed].databases.contains(&database) {
                 self.settle_checkpoint(feed);
-                self.feeds[feed]
-                    .spans
-                    .push(Span::absent(self.tables.len() - 1));
+                self.feeds[feed].spans.push(Span::absent(self.tables.len() - 1));
                 self.restall(self.feeds[feed].cluster);
                 self.plan_tick(feed);
             }

@@ -29,10 +29,7 @@ pub(crate) struct Slot {
 
 /// One process of a capture, from its start to its end, and what remains of it afterwards.
 #[derive(Debug)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "they are independent facts, seen by different observers"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent facts, seen by different observers")]
 pub(crate) struct Instance {
     pub(crate) id: String,
     pub(crate) slot: usize,
@@ -164,25 +161,17 @@ impl Feed {
 
     /// Tables that are listed for a capture: the ones it replicates and the ones it prepares.
     pub(crate) fn listed_on(&self, instance: usize) -> usize {
-        self.spans
-            .iter()
-            .filter(|span| span.state.is_on(instance))
-            .count()
+        self.spans.iter().filter(|span| span.state.is_on(instance)).count()
     }
 
     /// Tables whose primary is there: what a drain counts.
     pub(crate) fn primaries_on(&self, instance: usize) -> usize {
-        self.spans
-            .iter()
-            .filter(|span| span.state.primary() == Some(instance))
-            .count()
+        self.spans.iter().filter(|span| span.state.primary() == Some(instance)).count()
     }
 
     /// Whether every capture in the scheduler's view has answered it.
     pub(crate) fn initialised(&self) -> bool {
-        self.sched
-            .as_ref()
-            .is_some_and(|sched| sched.captures.values().all(|known| *known))
+        self.sched.as_ref().is_some_and(|sched| sched.captures.values().all(|known| *known))
     }
 }
 
@@ -209,19 +198,11 @@ pub(crate) struct Sched {
 
 impl Sched {
     pub(crate) fn new(term: u64) -> Self {
-        Self {
-            term,
-            captures: BTreeMap::new(),
-            target: None,
-            balancing: false,
-        }
+        Self { term, captures: BTreeMap::new(), target: None, balancing: false }
     }
 
     pub(crate) fn found(term: u64, members: &[usize]) -> Self {
-        Self {
-            captures: members.iter().map(|member| (*member, true)).collect(),
-            ..Self::new(term)
-        }
+        Self { captures: members.iter().map(|member| (*member, true)).collect(), ..Self::new(term) }
     }
 }
 
@@ -243,14 +224,7 @@ pub(crate) struct Span {
 
 impl Span {
     pub(crate) fn absent(table: usize) -> Self {
-        Self {
-            table,
-            state: SpanState::Absent,
-            generation: 0,
-            stuck: false,
-            ripe: false,
-            for_drain: false,
-        }
+        Self { table, state: SpanState::Absent, generation: 0, stuck: false, ripe: false, for_drain: false }
     }
 }
 

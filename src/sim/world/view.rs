@@ -57,19 +57,14 @@ impl World {
             return OwnerView::Serving(cluster);
         }
         let slot = &self.slots[owner.slot];
-        if slot
-            .current
-            .is_some_and(|current| self.instances[current].listening)
-        {
+        if slot.current.is_some_and(|current| self.instances[current].listening) {
             return OwnerView::Looping;
         }
         OwnerView::Dead(slot.address.clone())
     }
 
     pub(crate) fn instance_at(&self, capture: usize) -> Option<&Instance> {
-        self.slots[capture]
-            .current
-            .map(|current| &self.instances[current])
+        self.slots[capture].current.map(|current| &self.instances[current])
     }
 
     pub(crate) fn capture_address(&self, capture: usize) -> &str {
@@ -90,10 +85,7 @@ impl World {
         match &cluster.office {
             Some(office) => office.owner == current,
             None => {
-                cluster.last_owner == Some(current)
-                    && cluster
-                        .vacant_since
-                        .is_some_and(|since| self.now < since + 300)
+                cluster.last_owner == Some(current) && cluster.vacant_since.is_some_and(|since| self.now < since + 300)
             }
         }
     }
@@ -121,12 +113,7 @@ impl World {
         self.clusters[cluster]
             .office
             .as_ref()
-            .is_some_and(|office| {
-                office
-                    .members
-                    .iter()
-                    .any(|member| self.instances[*member].id == id)
-            })
+            .is_some_and(|office| office.members.iter().any(|member| self.instances[*member].id == id))
     }
 
     /// Whether a cluster is healthy: legal versions, and every normal changefeed with all captures initialised
@@ -152,12 +139,7 @@ impl World {
         let mut list = Vec::new();
         for feed in &self.clusters[cluster].feeds {
             if let Some(sched) = &self.feeds[*feed].sched {
-                list.extend(
-                    sched
-                        .captures
-                        .keys()
-                        .map(|capture| (*feed, self.instances[*capture].id.clone())),
-                );
+                list.extend(sched.captures.keys().map(|capture| (*feed, self.instances[*capture].id.clone())));
             }
         }
         self.order.shuffle(&mut list);
@@ -188,11 +170,7 @@ impl World {
         for (capture, known) in captures {
             list.push(Carrying {
                 capture_id: self.instances[capture].id.clone(),
-                table_ids: if known {
-                    self.table_ids(feed, capture)
-                } else {
-                    Vec::new()
-                },
+                table_ids: if known { self.table_ids(feed, capture) } else { Vec::new() },
             });
         }
         self.order.shuffle(&mut list);
@@ -222,10 +200,7 @@ impl World {
 
     /// A table by its id: `(database index, name)`.
     pub(crate) fn table_by_id(&self, id: u64) -> Option<(usize, &str)> {
-        self.tables
-            .iter()
-            .find(|table| table.id == id)
-            .map(|table| (table.database, table.name.as_str()))
+        self.tables.iter().find(|table| table.id == id).map(|table| (table.database, table.name.as_str()))
     }
 
     /// Tables of one database: `(id, name)`, the newest first.
