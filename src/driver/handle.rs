@@ -1,13 +1,14 @@
 //! All that a reader of a rollout holds: the newest view, the events, and a way to give commands. The screen and the
 //! headless mode are two readers of the same handle; there is no second path to the cluster.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::Clock;
 use crate::rollout::command::{Command, Permission, Who};
+use crate::rollout::effect::Cut;
 use crate::rollout::event::Event;
 use crate::rollout::view::View;
 
@@ -30,6 +31,7 @@ pub struct Handle {
     orders: mpsc::Sender<Order>,
     idle: watch::Receiver<bool>,
     stop: CancellationToken,
+    cut: Arc<OnceLock<(Cut, String)>>,
     clock: Arc<dyn Clock>,
 }
 
@@ -43,7 +45,7 @@ impl Handle {
         stop: CancellationToken,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { view, events, orders, idle, stop, clock }
+        Self { view, events, orders, idle, stop, cut: Arc::default(), clock }
     }
 
     /// The newest view. A slow reader misses views, never the newest one.
@@ -80,6 +82,18 @@ impl Handle {
     /// Tells the driver to finish the calls in flight and end; nothing new starts.
     pub fn stop(&self) {
         self.stop.cancel();
+    }
+
+    /// Tells the driver to end for this reason; the first reason given counts.
+    pub fn end(&self, cut: Cut, reason: impl Into<String>) {
+        // A second reason changes nothing: the first one is what happened.
+        let _ = self.cut.set((cut, reason.into()));
+        self.stop.cancel();
+    }
+
+    /// Why the driver was told to end, if a reason was given.
+    pub fn cut(&self) -> Option<(Cut, String)> {
+        self.cut.get().cloned()
     }
 
     /// Resolves when the driver was told to end.

@@ -1,1 +1,14 @@
 //! Integration tests.
+
+#[cfg(test)]
+mod sim_chaos;
+#[cfg(test)]
+mod sim_http;
+#[cfg(test)]
+mod sim_scenario;
+#[cfg(test)]
+mod sim_support;
+#[cfg(test)]
+mod sim_tidb;
+#[cfg(test)]
+mod sim_world;
