@@ -20,7 +20,7 @@ pub(crate) fn columns(terminal: u16) -> u16 {
 /// How far the page in front can be scrolled.
 pub(crate) fn last_scroll(state: &UiState, view: &View) -> usize {
     let (width, rows) = state.size;
-    let height = usize::from(rows.saturating_sub(3));
+    let height = usize::from(rows.saturating_sub(6));
     let total = match state.modals.last() {
         Some(Modal::Help(_)) => help::total(),
         Some(Modal::Detail(detail)) => {
@@ -163,9 +163,9 @@ fn of_capture<'a>(
     field(head, "seen", standing, Role::Plain, width);
     let duty = if capture.is_owner { "♛ owner of its TiCDC cluster" } else { "none" };
     field(head, "duty", duty, Role::Plain, width);
-    let lag = capture
-        .lag
-        .map_or_else(|| "?".to_owned(), |lag| format!("{}, the largest of its changefeeds", units::spoken(lag)));
+    let nothing = if capture.table_count() == Some(0) { "none: it carries no table" } else { "?" };
+    let lag = |lag| format!("{}, the largest of its changefeeds", units::spoken(lag));
+    let lag = capture.lag.map_or_else(|| nothing.to_owned(), lag);
     field(head, "lag", &lag, Role::Plain, width);
     let asked =
         capture.seen_at.map_or_else(|| "never".to_owned(), |at| format!("{} ago", units::spoken(now.since(at))));

@@ -147,6 +147,8 @@ pub(crate) struct UiState {
     pub(crate) frozen: Option<(Arc<View>, Timestamp)>,
     /// A line for a moment.
     pub(crate) notice: Option<Notice>,
+    /// The mode of the view before this one.
+    pub(crate) mode: Option<Mode>,
     /// Whether the present call for a person has been rung for.
     pub(crate) is_called: bool,
 }
@@ -173,6 +175,7 @@ impl UiState {
             next_event: 0,
             frozen: None,
             notice: None,
+            mode: None,
             is_called: false,
         }
     }

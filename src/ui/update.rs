@@ -73,6 +73,11 @@ fn on_view(state: &mut UiState, view: &Arc<View>) -> Vec<UiEffect> {
     if !UiState::panes(view).contains(&state.focus) {
         state.focus = Pane::Captures;
     }
+    if state.mode.as_ref() != Some(&view.mode) {
+        state.mode = Some(view.mode.clone());
+        // Why a key was refused is no longer true in another mode.
+        state.notice.take_if(|notice| notice.is_refusal);
+    }
     if let Some(Modal::Dialog(dialog)) = state.modals.last_mut()
         && let Err(why) = dialog.follow(view, state.now)
     {

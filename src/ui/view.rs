@@ -119,7 +119,8 @@ fn draw_regions(buf: &mut Buffer, area: Rect, regions: &Regions, ctx: &Ctx<'_>) 
         events::draw(buf, area, ctx);
     }
     footer::draw(buf, regions.footer, ctx);
-    let front = Rect { height: area.height.saturating_sub(1), ..area };
+    // Header and footer stay in sight: a page must not hide that the rollout asks for somebody.
+    let front = Rect { y: regions.header.bottom(), height: area.height.saturating_sub(4), ..area };
     match ctx.state.modals.last() {
         None => {}
         Some(Modal::Help(scroll)) => help::draw(buf, front, *scroll, ctx),

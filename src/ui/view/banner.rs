@@ -114,7 +114,7 @@ fn ended(ctx: &Ctx<'_>, ending: &Ending, width: usize) -> Content {
     let took = ctx.view.started_at.map(|started| crate::cluster::units::spoken(ctx.view.at.since(started)));
     let took = took.map_or_else(String::new, |took| format!(" in {took}"));
     if all > 0 {
-        lines.extend(paragraph(ctx, "phases", &format!("{over} of {all} done{took}"), Role::Plain, width));
+        lines.extend(paragraph(ctx, "phases", &format!("{over} of {all} over{took}"), Role::Plain, width));
     }
     lines.extend(owed(ctx, &ctx.view.owed, width));
     lines.push(Line::default());

@@ -11,8 +11,10 @@ use super::super::widgets::{pane, window};
 use super::Ctx;
 
 pub(super) fn draw(buf: &mut Buffer, area: Rect, detail: &Detail, ctx: &Ctx<'_>) {
-    let page = pane::centred(buf, area, detail::columns(area.width), area.height);
-    let content = detail::content(ctx.view, ctx.state, detail, usize::from(page.width).saturating_sub(3), ctx.now);
+    let columns = detail::columns(area.width);
+    let content = detail::content(ctx.view, ctx.state, detail, usize::from(columns).saturating_sub(3), ctx.now);
+    let rows = u16::try_from(content.total() + 2).unwrap_or(u16::MAX);
+    let page = pane::centred(buf, area, columns, rows);
     let mut title = vec![ctx.span(&content.title, Role::Strong)];
     if !detail.filter.is_empty() {
         title.push(ctx.span(format!(" · only /{}", detail.filter), Role::Active));

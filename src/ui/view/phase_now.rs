@@ -65,7 +65,7 @@ fn draw_phase(buf: &mut Buffer, area: Rect, step: &StepView, phase: &PhaseView, 
             .filter(|command| keymap::permission(Action::Tell(*command), ctx.live, ctx.state).is_ok());
         let keys: Vec<_> = keys
             .map(|command| {
-                let what = if command == Command::Step { "runs it, then waits" } else { "runs on from here" };
+                let what = if command == Command::Step { "runs it" } else { "runs on from here" };
                 format!("{} {what}", keymap::key(Action::Tell(command)))
             })
             .collect();
@@ -128,21 +128,20 @@ fn progress(ctx: &Ctx<'_>, drain: &DrainView, width: usize) -> Line<'static> {
 
 fn speed(ctx: &Ctx<'_>, drain: &DrainView, width: usize) -> Line<'static> {
     let rate = drain.rate.map_or_else(|| "speed unknown".to_owned(), |rate| format!("{rate:.1} tables/s"));
-    let mut left = vec![part(ctx.span(format!(" {rate}"), Role::Plain), 0)];
-    let columns = (width / 3).min(40);
-    let spark = bar::sparkline(&drain.history, columns);
-    if !spark.is_empty() {
-        left.push(part(ctx.span(format!("  {spark}"), Role::Active), 2));
-    }
+    let rate = format!(" {rate}");
     let mut right = Vec::new();
     if let Some(age) = drain.counted_at.map(|at| ctx.now.since(at)).filter(|age| *age > COUNT_OLD && !drain.is_done) {
         right.push(part(ctx.span(format!("count {} old  ", short(age)), Role::Warn), 1));
     }
     if !drain.is_done {
-        let text =
+        let left =
             drain.remaining.map_or_else(|| "time left unknown".to_owned(), |left| format!("{} left", about(left)));
-        right.push(part(ctx.span(format!("{text} "), Role::Strong), 0));
+        right.push(part(ctx.span(format!("{left} "), Role::Strong), 0));
     }
+    let taken: usize = right.iter().map(|part| text::width(&part.span.content)).sum();
+    let room = width.saturating_sub(text::width(&rate) + taken + 4).min(40);
+    let spark = if room < 3 { String::new() } else { bar::sparkline(&drain.history, room) };
+    let left = vec![part(ctx.span(rate, Role::Plain), 0), part(ctx.span(format!("  {spark}"), Role::Active), 2)];
     fitted(left, right, width)
 }
 

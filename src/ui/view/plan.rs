@@ -134,15 +134,22 @@ fn family_line(ctx: &Ctx<'_>, first: usize, end: usize, width: usize) -> Line<'s
     let steps = ctx.view.plan.get(first..end).unwrap_or_default();
     let name = steps.first().map_or("", |step| family(step.kind));
     let nodes = || steps.iter().filter(|step| !is_single(step));
-    let over = nodes().filter(|step| step.state().is_over()).count();
+    let done = nodes().filter(|step| step.state() == PhaseState::Done).count();
+    let is = |state: PhaseState| steps.iter().all(|step| step.state() == state);
     let is_over = steps.iter().all(|step| step.state().is_over());
-    let is_begun = steps.iter().any(|step| !matches!(step.state(), PhaseState::Waiting));
-    let head = match (is_over, is_begun) {
-        (true, _) => ("✔", Role::Good),
-        (false, true) => ("▼", Role::Active),
-        (false, false) => ("○", Role::Dim),
+    let is_held = steps.iter().flat_map(|step| &step.phases).any(|phase| phase.state == PhaseState::Aborted);
+    let head = if is(PhaseState::Skipped) {
+        ("–", Role::Dim)
+    } else if is_over && is_held {
+        ("✖", Role::Bad)
+    } else if is_over {
+        ("✔", Role::Good)
+    } else if is(PhaseState::Waiting) {
+        ("○", Role::Dim)
+    } else {
+        ("▼", Role::Active)
     };
-    let text = format!("{name} {over}/{}", nodes().count());
+    let text = format!("{name} {done}/{}", nodes().count());
     ctx.row(line(ctx, 0, head, (&text, Role::Strong), "", "", width), false, Pane::Plan)
 }
 

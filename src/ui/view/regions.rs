@@ -143,13 +143,13 @@ impl Regions {
                 self.summary = Some(take(&mut body, 2));
             }
             if body.height >= 5 {
-                let columns = (body.width * 3 / 7).clamp(28, 44);
+                let columns = (body.width * 4 / 9).clamp(28, 44);
                 self.plan = Some(take_left(&mut body, columns));
             }
             self.rest(body);
             return;
         }
-        let columns = (body.width * 3 / 7).clamp(28, 44);
+        let columns = (body.width * 4 / 9).clamp(28, 44);
         self.plan = Some(take_left(&mut body, columns));
         let rows = if body.height >= 12 { 6 } else { 4 };
         self.now = Some(take(&mut body, rows));

@@ -56,7 +56,7 @@ pub(crate) const fn part(span: Span<'static>, goes: u8) -> Part {
 /// A line with parts on both sides, as wide as asked.
 pub(crate) fn fitted(mut on_left: Vec<Part>, mut on_right: Vec<Part>, columns: usize) -> Line<'static> {
     let taken = |parts: &[Part]| parts.iter().map(|part| text::width(&part.span.content)).sum::<usize>();
-    while taken(&on_left) + taken(&on_right) > columns {
+    while taken(&on_left) + taken(&on_right) + usize::from(!on_right.is_empty()) > columns {
         let goes = on_left.iter().chain(&on_right).map(|part| part.goes).max().unwrap_or(0);
         if goes == 0 {
             break;
