@@ -21,6 +21,7 @@ use crate::sim::scenario::Scenario;
 use args::{Cli, Demo, ExecutorChoice, Format, Sim, Status, Upgrade, Verb, Watch};
 use connect::{Plan, Target};
 use output::{say, warn};
+use screen::Purpose;
 use signals::Signals;
 
 /// The version the demo upgrades to: the next patch after that of the built-in scenarios.
@@ -127,7 +128,7 @@ async fn run_demo(demo: Demo) -> Result<u8> {
     if demo.headless {
         return Ok(headless::run(started, demo.format, None).await);
     }
-    screen::run(started, demo.look, true).await
+    screen::run(started, demo.look, Purpose::Demo, None).await
 }
 
 async fn run_sim(args: Sim) -> Result<u8> {
@@ -164,7 +165,7 @@ async fn run_watch(args: Watch) -> Result<u8> {
         speed: None,
     };
     let started = plan.start(SystemClock::new()).await?;
-    screen::run(started, args.look, false).await
+    screen::run(started, args.look, Purpose::Watch, None).await
 }
 
 async fn run_upgrade(args: Upgrade) -> Result<u8> {
@@ -197,5 +198,5 @@ async fn run_upgrade(args: Upgrade) -> Result<u8> {
     if args.headless {
         return Ok(headless::run(started, args.format, args.timeout).await);
     }
-    screen::run(started, args.look, true).await
+    screen::run(started, args.look, Purpose::Rollout, args.timeout).await
 }

@@ -198,7 +198,7 @@ fn read_captures(
             cluster_id: group.cluster_id.clone(),
             is_owner: entry.is_owner,
             version: status.map(|status| status.version_text.to_string()),
-            liveness: status.and_then(|status| status.liveness.meaning).map(|liveness| liveness.word()),
+            liveness: status.and_then(|status| status.liveness.meaning).map(crate::cluster::Liveness::word),
             liveness_raw: status.and_then(|status| status.liveness.raw),
             architecture: status.map(|status| status.architecture.word()),
             tables: by_changefeed.as_ref().map(|tables| tables.values().sum()),

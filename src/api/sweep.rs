@@ -99,7 +99,7 @@ impl Clients {
             self.learn(|learnt| learnt.architectures.insert(id.clone(), architecture));
         }
         let liveness = crate::cluster::LivenessReading::new(first.liveness.raw, architecture);
-        Ok(NodeStatus { architecture, liveness, ..first })
+        Ok(NodeStatus { liveness, architecture, ..first })
     }
 
     /// Captures that are listed at an address nobody named: asked where they say they are.

@@ -54,7 +54,7 @@ pub struct Cluster {
 /// How the screen looks.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Look {
-    /// Draw without colour (also: NO_COLOR in the environment)
+    /// Draw without colour; `NO_COLOR` in the environment asks for it too
     #[arg(long)]
     pub no_color: bool,
     /// Draw borders and marks in ASCII
@@ -150,10 +150,10 @@ pub struct Upgrade {
     /// Headless: yes, run the plan (never implies force, skip or waive)
     #[arg(long)]
     pub yes: bool,
-    /// Headless: end after this long, as on an interrupt, with exit code 5
+    /// End after this long, as on an interrupt, with exit code 5
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub timeout: Option<Duration>,
-    /// Change one of the numbers of the rollout, for example --set drain_deadline=20m
+    /// Change one of the numbers of the rollout, for example `--set drain_deadline=20m`
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Print the plan and end; nothing is changed

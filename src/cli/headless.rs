@@ -14,7 +14,7 @@ use crate::cluster::units::spoken;
 use crate::driver::Started;
 use crate::rollout::effect::Cut;
 use crate::rollout::event::{Event, Fact, Weight};
-use crate::rollout::view::{Ending, OwedView};
+use crate::rollout::view::OwedView;
 
 /// Runs it to its end; the exit code.
 pub(super) async fn run(mut started: Started, format: Format, timeout: Option<Duration>) -> u8 {
@@ -68,8 +68,8 @@ fn write(event: &Event, format: Format) {
             if event.fact.weight() != Weight::Detail || matches!(event.fact, Fact::DrainProgress { .. }) {
                 say(&format!("{}  {}", rfc3339(event.at), event.fact.line()));
             }
-            if let Fact::RolloutEnded { ending, owed } = &event.fact {
-                for line in owed_lines(ending, owed) {
+            if let Fact::RolloutEnded { owed, .. } = &event.fact {
+                for line in owed_lines(owed) {
                     say(&line);
                 }
             }
@@ -83,7 +83,7 @@ pub(super) fn json_line(event: &Event) -> String {
 }
 
 /// What is left behind, for people; nothing if nothing is.
-pub(super) fn owed_lines(_ending: &Ending, owed: &[OwedView]) -> Vec<String> {
+pub(super) fn owed_lines(owed: &[OwedView]) -> Vec<String> {
     let mut lines = Vec::new();
     for owed in owed {
         lines.push(format!("  still owed: {}", owed.what));
@@ -125,7 +125,7 @@ pub(super) async fn dry_run(mut started: Started, format: Format) -> u8 {
                 match format {
                     Format::Json if ending.exit_code == 0 => say(&json!({ "plan": { "steps": [] } }).to_string()),
                     Format::Json => {
-                        say(&json!({ "plan": null, "outcome": ending.outcome, "reason": ending.reason }).to_string())
+                        say(&json!({ "plan": null, "outcome": ending.outcome, "reason": ending.reason }).to_string());
                     }
                     Format::Text => say(&ending.reason),
                 }

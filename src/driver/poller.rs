@@ -45,14 +45,15 @@ impl Poller {
                 () = self.stop.cancelled() => return,
                 input = self.read(&wanted) => input,
             };
-            match input {
-                Some(input) => {
-                    if self.inputs.send(input).await.is_err() {
-                        return;
-                    }
+            // Names that could not be read are asked for again; another source has nothing to read at all then.
+            let Some(input) = input else {
+                if self.source == Source::Names && self.rest(begun, &wanted).await {
+                    continue;
                 }
-                None if self.source != Source::Names => return,
-                None => {}
+                return;
+            };
+            if self.inputs.send(input).await.is_err() {
+                return;
             }
             if !self.rest(begun, &wanted).await {
                 return;
