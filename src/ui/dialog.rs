@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::cluster::Timestamp;
 use crate::rollout::command::Command;
-use crate::rollout::view::{Mode, PhaseKind, PhaseState, Standing, StepKind, View};
+use crate::rollout::view::{Choice, Mode, PhaseKind, PhaseState, Standing, StepKind, View};
 
 /// How long a dialog stands before it takes an answer.
 pub(crate) const SETTLES: Duration = Duration::from_millis(300);
@@ -108,8 +108,9 @@ impl Dialog {
                 (format!("{}?", command.name()), vec![command.help().to_owned()], "cancel", command.name())
             }
         };
-        if let Some(choice) = chosen(command, view) {
-            text.insert(0, choice);
+        // The engine knows best what the command does here and now.
+        if let (Some(choice), Some(first)) = (chosen(command, view), text.first_mut()) {
+            *first = choice;
         }
         if command == Command::Abort {
             text.extend(offered(view));
@@ -213,9 +214,22 @@ fn about(command: Command, view: &View) -> String {
 
 /// What the engine says the command will do here.
 fn chosen(command: Command, view: &View) -> Option<String> {
-    let choices = view.question.iter().flat_map(|question| &question.choices);
-    let label = choices.into_iter().find(|choice| choice.command == command)?.label.clone();
-    (!label.is_empty() && command != Command::Abort).then_some(label)
+    let mut choices = view.question.iter().flat_map(|question| &question.choices);
+    let choice = choices.find(|choice| choice.command == command && command != Command::Abort)?;
+    Some(sentence(label(choice)))
+}
+
+/// What a choice does, without its own name in front.
+pub(crate) fn label(choice: &Choice) -> &str {
+    let text = if choice.label.is_empty() { choice.command.help() } else { &choice.label };
+    text.strip_prefix(choice.command.name()).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(text)
+}
+
+/// As a sentence: with a capital and a full stop, whatever it came as.
+pub(crate) fn sentence(text: &str) -> String {
+    let mut chars = text.trim_end_matches('.').chars();
+    let first = chars.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", chars.as_str())
 }
 
 fn is_restarting(view: &View) -> bool {
@@ -315,5 +329,5 @@ pub(crate) fn owed(view: &View) -> Vec<String> {
         return vec!["Owed: nothing.".to_owned()];
     }
     // What it means has been said above; what pays it has not.
-    view.owed.iter().map(|owed| format!("Owed: {} {}. By hand: {}.", owed.kind, owed.target, owed.how)).collect()
+    view.owed.iter().map(|owed| format!("Owed: {} {}. By hand: {}", owed.kind, owed.target, owed.how)).collect()
 }

@@ -7,6 +7,7 @@ use ratatui::text::{Line, Span};
 
 use crate::rollout::view::{Ending, Mode, OwedView, Question};
 
+use super::super::dialog;
 use super::super::keymap::{self, Action};
 use super::super::status;
 use super::super::theme::Role;
@@ -72,22 +73,24 @@ fn asked(ctx: &Ctx<'_>, question: &Question, is_aborted: bool, width: usize) -> 
     lines.extend(paragraph(ctx, "means", &question.means, Role::Plain, width));
     lines.extend(paragraph(ctx, "do", &question.advice, Role::Plain, width));
     if is_aborted {
-        lines.extend(owed(ctx, &ctx.view.owed, width));
+        lines.extend(owed(ctx, &ctx.view.owed, &question.means, width));
     }
     lines.push(Line::default());
     for choice in &question.choices {
         let key = keymap::key(Action::Tell(choice.command));
-        let label = if choice.label.is_empty() { choice.command.help() } else { &choice.label };
         let name = choice.command.name();
         let (role, label) = match keymap::permission(Action::Tell(choice.command), ctx.live, ctx.state) {
-            Ok(()) => (Role::Plain, label.to_owned()),
+            Ok(()) => (Role::Plain, dialog::label(choice).to_owned()),
             Err(why) => (Role::Dim, format!("not now: {why}")),
         };
-        lines.push(Line::from(vec![
-            ctx.span(format!("  {key}  "), Role::Key),
-            ctx.span(text::left(name, 9), Role::Strong),
-            ctx.span(text::cut(&label, width.saturating_sub(14)), role),
-        ]));
+        for (at, line) in text::wrap(&label, width.saturating_sub(14)).into_iter().enumerate() {
+            let (key, name) = if at == 0 { (key.as_str(), name) } else { (" ", "") };
+            lines.push(Line::from(vec![
+                ctx.span(format!("  {key}  "), Role::Key),
+                ctx.span(text::left(name, 9), Role::Strong),
+                ctx.span(line, role),
+            ]));
+        }
     }
     let title = if is_aborted {
         "Aborted: what is left, and the ways on".to_owned()
@@ -99,11 +102,15 @@ fn asked(ctx: &Ctx<'_>, question: &Question, is_aborted: bool, width: usize) -> 
     (title, Role::Warn, lines)
 }
 
-fn owed(ctx: &Ctx<'_>, owed: &[OwedView], width: usize) -> Vec<Line<'static>> {
+/// What is owed and what pays it; what it means is left out where it has just been `said`.
+fn owed(ctx: &Ctx<'_>, owed: &[OwedView], said: &str, width: usize) -> Vec<Line<'static>> {
     if owed.is_empty() {
         return paragraph(ctx, "owed", "nothing", Role::Plain, width);
     }
-    let text = |owed: &OwedView| format!("{} {}. {} By hand: {}", owed.kind, owed.target, owed.what, owed.how);
+    let text = |owed: &OwedView| {
+        let what = if said.contains(&owed.what) { String::new() } else { format!(" {}", dialog::sentence(&owed.what)) };
+        format!("{} {}.{what} By hand: {}", owed.kind, owed.target, owed.how)
+    };
     owed.iter().flat_map(|owed| paragraph(ctx, "owed", &text(owed), Role::Warn, width)).collect()
 }
 
@@ -116,7 +123,7 @@ fn ended(ctx: &Ctx<'_>, ending: &Ending, width: usize) -> Content {
     if all > 0 {
         lines.extend(paragraph(ctx, "phases", &format!("{over} of {all} over{took}"), Role::Plain, width));
     }
-    lines.extend(owed(ctx, &ctx.view.owed, width));
+    lines.extend(owed(ctx, &ctx.view.owed, &ending.reason, width));
     lines.push(Line::default());
     let leave = keymap::key(Action::Leave);
     lines.push(Line::from(vec![
