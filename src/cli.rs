@@ -122,6 +122,7 @@ async fn run_demo(demo: Demo) -> Result<u8> {
         executor: Some(ExecutorChoice::Sim(running.control.clone())),
         set: Vec::new(),
         is_auto: demo.headless,
+        lingers: !demo.headless,
         speed: Some(demo.speed),
     };
     let started = plan.start(SystemClock::new()).await?;
@@ -162,6 +163,7 @@ async fn run_watch(args: Watch) -> Result<u8> {
         executor: None,
         set: Vec::new(),
         is_auto: false,
+        lingers: true,
         speed: None,
     };
     let started = plan.start(SystemClock::new()).await?;
@@ -185,6 +187,7 @@ async fn run_upgrade(args: Upgrade) -> Result<u8> {
         executor: Some(args.executor),
         set: args.set,
         is_auto: args.headless && !args.dry_run,
+        lingers: !args.headless,
         speed: None,
     };
     if let Err(error) = plan.policy() {

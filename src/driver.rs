@@ -42,6 +42,8 @@ pub struct Setup {
     pub executor: Option<Arc<dyn Executor>>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// Whether the cluster goes on being read after the end, for a screen that is still open.
+    pub lingers: bool,
 }
 
 /// Inputs that may wait to be taken in.
@@ -130,7 +132,7 @@ impl Actor {
     async fn run(mut self, stop: CancellationToken) -> Arc<View> {
         let mut wake = self.take(Input::Tick);
         loop {
-            if self.is_over() {
+            if self.is_over() && !self.setup.lingers {
                 break;
             }
             let _ = self.idle.send_replace(self.outstanding == 0 && self.inputs.is_empty());
@@ -177,6 +179,9 @@ impl Actor {
 
     /// Ends from outside: nothing new starts, calls in flight are waited for, what is owed is said.
     async fn wind_up(&mut self) {
+        if self.is_over() {
+            return;
+        }
         let (cut, reason) = self
             .handle
             .cut()

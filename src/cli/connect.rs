@@ -55,6 +55,8 @@ pub(super) struct Plan {
     pub(super) set: Vec<String>,
     /// Whether phase follows phase by itself.
     pub(super) is_auto: bool,
+    /// Whether the cluster is read on after the end, for a screen.
+    pub(super) lingers: bool,
     /// The speed of a simulator in this process; a remote one is asked.
     pub(super) speed: Option<f64>,
 }
@@ -106,7 +108,8 @@ impl Plan {
             is_auto: self.is_auto,
         };
         let servers = Arc::new(Live::new(clients, Arc::clone(&clock), has_tidb, has_pd));
-        Ok(crate::driver::start(Setup { request, policy, servers, executor, clock }))
+        let lingers = self.lingers;
+        Ok(crate::driver::start(Setup { request, policy, servers, executor, clock, lingers }))
     }
 }
 
