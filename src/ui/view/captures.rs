@@ -68,7 +68,11 @@ fn title(ctx: &Ctx<'_>) -> Vec<Span<'static>> {
     if view.groups.is_empty() {
         return vec![ctx.span("Captures", Role::Strong), ctx.span(" ?", Role::Warn)];
     }
-    let tables: Option<u64> = view.groups.iter().flat_map(|group| &group.captures).map(CaptureView::table_count).sum();
+    // Counted by changefeed: a table on the move is listed at two captures, and is one table.
+    let feeds = |group: &GroupView| {
+        group.changefeeds.last().map(|feeds| feeds.iter().map(|feed| feed.tables).sum::<Option<u64>>())
+    };
+    let tables: Option<u64> = view.groups.iter().map(|group| feeds(group).flatten()).sum();
     let tables = tables.map_or_else(|| "? tables".to_owned(), |count| units::counted(count, "table"));
     let mut title = vec![ctx.span("Captures", Role::Strong), ctx.span(format!(" {count} · {tables}"), Role::Plain)];
     if let [group] = view.groups.as_slice() {
