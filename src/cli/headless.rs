@@ -63,6 +63,8 @@ pub(super) async fn run(mut started: Started, format: Format, timeout: Option<Du
 fn write(event: &Event, format: Format) {
     match format {
         Format::Json if event.fact.is_public() => say(&json_line(event)),
+        // What a person has to do or know does not belong among the lines that scripts read.
+        Format::Json if event.fact.weight() == Weight::Warning => warn(&event.fact.line()),
         Format::Json => {}
         Format::Text => {
             if event.fact.weight() != Weight::Detail || matches!(event.fact, Fact::DrainProgress { .. }) {

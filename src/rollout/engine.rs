@@ -210,9 +210,12 @@ impl Engine {
                     ActionOutcome::Failed { message } => format!("failed: {message}"),
                     ActionOutcome::Asked { text } => text.clone(),
                 };
-                if self.in_flight.contains_key(&id) {
-                    self.emit(Fact::Answered { id: id.0, what: text });
-                    self.in_flight.remove(&id);
+                if self.in_flight.remove(&id).is_some() {
+                    if matches!(outcome, ActionOutcome::Asked { .. }) {
+                        self.warn(text);
+                    } else {
+                        self.emit(Fact::Answered { id: id.0, what: text });
+                    }
                     self.outcomes.insert(id, outcome);
                 }
             }
@@ -404,8 +407,17 @@ impl Engine {
     /// The executor returned, or the new process was seen: `verify` counts from here.
     pub(super) fn note_return(&mut self) {
         let now = self.now;
-        if let Some(visit) = &mut self.visit {
-            visit.returned_at = visit.returned_at.or(Some(now));
+        if let Some(visit) = &mut self.visit
+            && visit.returned_at.is_none()
+        {
+            visit.returned_at = Some(now);
+            // Checkpoints read up to here are from before the restart was over: one that has moved since is proof.
+            let rows = self.picture.groups.get(&visit.cluster).and_then(|group| group.changefeeds.last());
+            for row in rows.into_iter().flatten() {
+                if let Some(before) = visit.feeds.get_mut(&row.id) {
+                    before.checkpoint = row.checkpoint.or(before.checkpoint);
+                }
+            }
         }
     }
 
@@ -522,7 +534,8 @@ impl Engine {
     }
 
     fn wanted_watch(&self) -> Watch {
-        let is_moving = self.active.is_some() || self.state.is_reading() || !self.obligations.is_empty();
+        let is_busy = self.active.is_some() || self.state.is_reading() || !self.obligations.is_empty();
+        let is_moving = is_busy || self.picture.is_moving();
         let is_restart = self.active.as_ref().is_some_and(Active::is_around_restart);
         let pace = match (is_restart, is_moving) {
             (true, _) => Pace::Restart,

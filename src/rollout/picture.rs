@@ -164,6 +164,22 @@ impl Picture {
         self.groups.get(group).and_then(|g| g.captures.known()).into_iter().flatten()
     }
 
+    /// Whether something is under way that somebody may be watching: a capture that comes or goes, tables that move, or a
+    /// `TiDB` cluster that is upgrading.
+    pub fn is_moving(&self) -> bool {
+        let is_leaving = |id: &CaptureId| self.liveness_now(id) != Some(Liveness::Alive);
+        self.is_upgrading.last() == Some(&true)
+            || self.groups.values().any(|group| {
+                let moved = |samples: &VecDeque<(Timestamp, u64)>| {
+                    let mut last = samples.iter().rev().map(|(_, count)| count);
+                    last.next() != last.next() && samples.len() > 1
+                };
+                group.captures.last().into_iter().flatten().any(|entry| is_leaving(&entry.id))
+                    || group.owner.last() == Some(&None)
+                    || group.counts.values().any(moved)
+            })
+    }
+
     /// How old data may be to pass a gate: the configured limit, or twice the last round where that took longer.
     pub fn fresh_within(&self, stale_after: Duration) -> Duration {
         let round = self.cdc.as_ref().map_or(Duration::ZERO, |sweep| sweep.ended.since(sweep.begun));

@@ -1,19 +1,15 @@
 //! `settle`: every changefeed that ran when the step began runs, its checkpoint has moved since the restart, its lag is
 //! under the limit and stays there, and health answers. State alone is not enough (field report 30).
 
-use std::collections::BTreeMap;
-
 use super::{Flow, LOOK_AGAIN, Turn, WAIT_LONGER, ask};
 use crate::cluster::units::{counted, spoken};
-use crate::cluster::{ChangefeedId, ChangefeedState, Timestamp, Tso};
+use crate::cluster::{ChangefeedState, Timestamp};
 use crate::rollout::engine::{Engine, FeedBefore, Visit};
 
 /// The machine.
 #[derive(Clone, Debug)]
 pub struct Settle {
     since: Timestamp,
-    /// The first checkpoints read after the restart.
-    first: BTreeMap<ChangefeedId, Option<Tso>>,
     good_since: Option<Timestamp>,
     judged: Option<Timestamp>,
     missing: String,
@@ -22,7 +18,7 @@ pub struct Settle {
 impl Settle {
     /// Only what was asked after `since` counts.
     pub const fn new(since: Timestamp) -> Self {
-        Self { since, first: BTreeMap::new(), good_since: None, judged: None, missing: String::new() }
+        Self { since, good_since: None, judged: None, missing: String::new() }
     }
 
     /// Looks again.
@@ -39,7 +35,7 @@ impl Settle {
             && self.judged != Some(sweep.begun)
         {
             self.judged = Some(sweep.begun);
-            match self.missing_now(engine, &visit) {
+            match Self::missing_now(engine, &visit) {
                 None => {
                     let good = *self.good_since.get_or_insert(sweep.begun);
                     if sweep.begun.since(good) >= hold {
@@ -76,7 +72,7 @@ impl Settle {
         Flow::Stay(format!("waiting: {missing}"))
     }
 
-    fn missing_now(&mut self, engine: &Engine, visit: &Visit) -> Option<String> {
+    fn missing_now(engine: &Engine, visit: &Visit) -> Option<String> {
         let group = engine.picture.groups.get(&visit.cluster)?;
         let Some(rows) = group.changefeeds.known() else {
             return Some("the changefeeds could not be read".to_owned());
@@ -91,15 +87,14 @@ impl Settle {
             let Some(row) = rows.iter().find(|row| &row.id == id) else {
                 return Some(format!("changefeed {label} is missing from the list"));
             };
-            let first = *self.first.entry(id.clone()).or_insert(row.checkpoint);
             if is_no_worse(before, &row.state) {
                 continue;
             }
             if row.state != ChangefeedState::Normal {
                 return Some(format!("changefeed {label} is {}", row.state));
             }
-            let moved = match (first, row.checkpoint) {
-                (Some(first), Some(now)) => now > first,
+            let moved = match (before.checkpoint, row.checkpoint) {
+                (Some(before), Some(now)) => now > before,
                 (None, Some(_)) => true,
                 (_, None) => false,
             };
