@@ -205,11 +205,13 @@ impl Engine {
 
     fn resume_asking(&mut self) {
         self.state.withdraw();
+        self.opening_since = None;
+        let resumed = if self.active.is_some() { PhaseState::Running } else { PhaseState::Waiting };
         let (step, phase) = self.cursor;
         if let Some(phase) = self.plan.get_mut(step).and_then(|step| step.phases.get_mut(phase))
             && phase.state == PhaseState::Asking
         {
-            phase.state = PhaseState::Running;
+            phase.state = resumed;
         }
     }
 

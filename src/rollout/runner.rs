@@ -6,10 +6,13 @@ use super::control::close_phase;
 use super::drain_record::DrainRecord;
 use super::engine::{Engine, FeedBefore, Visit};
 use super::event::Fact;
-use super::phase::{Flow, Machine, Turn, resign, restart, settle, tidb, upgrading, verify};
+use super::phase::{Flow, Machine, Turn, ask, resign, restart, settle, tidb, upgrading, verify};
 use super::plan::{Phase, Step, Target};
 use super::view::{Outcome, PhaseKind, PhaseState, Question, StepKind};
 use crate::cluster::{Address, ClusterId};
+
+/// The reason of the question about a node that cannot be read before its step.
+const NODE_UNREAD: &str = "node_unread";
 
 /// The phase that runs.
 #[derive(Clone, Debug)]
@@ -75,12 +78,16 @@ impl Engine {
             return false;
         };
         self.cursor = (step, phase);
+        self.reconsider(step);
         if !self.state.may_begin() {
+            self.opening_since = None;
             return false;
         }
         if phase == 0 && !self.open_step(step) {
+            self.wait_to_open(step);
             return false;
         }
+        self.opening_since = None;
         let (step, phase) = self.cursor;
         let Some((machine, target, kind)) = self.machine_for(step, phase) else { return false };
         self.state.use_grant();
@@ -93,6 +100,65 @@ impl Engine {
         self.emit(Fact::PhaseStarted { step, target, phase: kind });
         self.active = Some(Active { machine, spent: Duration::ZERO });
         true
+    }
+
+    /// A node that could not be read when its step was to begin, and a person was asked about, may answer by now.
+    fn reconsider(&mut self, step: usize) {
+        let is_about_opening = self.state.question().is_some_and(|question| question.reason == NODE_UNREAD);
+        if is_about_opening && self.why_closed(step).is_none() {
+            self.state.withdraw();
+            self.set_note(step, PhaseState::Waiting, String::new());
+        }
+    }
+
+    /// The step's node cannot be read: says so, and asks a person when that lasts.
+    fn wait_to_open(&mut self, step: usize) {
+        let Some(why) = self.why_closed(step) else { return };
+        let since = *self.opening_since.get_or_insert(self.now);
+        self.set_note(step, PhaseState::Waiting, format!("waiting: {why}"));
+        if self.now.since(since) < self.policy.unknown_asks {
+            return;
+        }
+        let flow = ask(
+            NODE_UNREAD,
+            format!("The next step cannot begin: {why}."),
+            "A node is only touched when it, its owner and its changefeeds have just been read.",
+            "See to the node; the step begins by itself when it answers.",
+            &[(super::command::Command::Retry, "look again")],
+        );
+        if let Flow::Ask(question) = flow {
+            self.ask(*question);
+        }
+    }
+
+    fn set_note(&mut self, step: usize, state: PhaseState, note: String) {
+        let phase = self.cursor.1;
+        if let Some(phase) = self.phase_mut(step, phase) {
+            phase.state = state;
+            phase.note = note;
+        }
+    }
+
+    /// Why a step on this node may not begin now.
+    fn why_closed(&self, step: usize) -> Option<String> {
+        let step = self.plan.get(step)?;
+        let Target::Capture { cluster, address } = &step.target else { return None };
+        let Some(sweep) = &self.picture.cdc else { return Some("TiCDC was not read".to_owned()) };
+        match sweep.node_at(address).map(|node| &node.status) {
+            Some(Ok(_)) => {}
+            Some(Err(why)) => return Some(format!("{address} {why}")),
+            None => return Some(format!("{address} was not asked")),
+        }
+        if self.picture.owner(cluster).is_none() {
+            return Some("TiCDC names no owner".to_owned());
+        }
+        if !self.is_fresh() {
+            return Some("the last reading of TiCDC is too old".to_owned());
+        }
+        if self.look_at(cluster, address, step.kind).is_none() {
+            return Some(format!("the id, the version or the changefeeds of {address} could not be read"));
+        }
+        None
     }
 
     fn phase_mut(&mut self, step: usize, phase: usize) -> Option<&mut Phase> {
