@@ -49,7 +49,7 @@ impl DrainRecord {
     }
 
     /// Takes a count whose request was sent at `at`.
-    pub fn count(&mut self, count: u64, at: Timestamp, _now: Timestamp) {
+    pub fn count(&mut self, count: u64, at: Timestamp) {
         self.count = Some(count);
         self.baseline = self.baseline.max(count);
         self.counted_at = Some(at);
@@ -102,7 +102,13 @@ impl DrainRecord {
 impl Engine {
     /// What a round saw still there.
     pub(super) fn drain_by_changefeed(&mut self, list: Vec<(ChangefeedId, u64)>) {
+        let at = self.picture.cdc.as_ref().map(|sweep| sweep.begun);
+        let is_silent = !self.state.may_act();
         if let Some(record) = &mut self.drain {
+            // While nothing may be sent the drain is not asked for, so the count comes from the rounds.
+            if let Some(at) = at.filter(|_| is_silent && record.count.is_some()) {
+                record.count(list.iter().map(|(_, count)| count).sum(), at);
+            }
             record.by_changefeed = list;
         }
     }

@@ -73,7 +73,7 @@ impl Engine {
                 self.paid_so_far();
             } else {
                 let to = self.request.target.clone();
-                self.end(Outcome::Done, 0, format!("Every server of the plan runs {to} and is proven to."));
+                self.end(Outcome::Done, 0, format!("Every server of the plan is proven to run {to}."));
             }
             return false;
         };

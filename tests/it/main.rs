@@ -1,6 +1,10 @@
 //! Integration tests.
 
 #[cfg(test)]
+mod cli;
+#[cfg(test)]
+mod rollout_sim;
+#[cfg(test)]
 mod sim_chaos;
 #[cfg(test)]
 mod sim_http;
@@ -12,3 +16,5 @@ mod sim_support;
 mod sim_tidb;
 #[cfg(test)]
 mod sim_world;
+#[cfg(test)]
+mod support;

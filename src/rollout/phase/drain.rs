@@ -390,10 +390,9 @@ impl Engine {
     /// Takes a count into the live drain and says it aloud if it changed.
     pub(super) fn drain_counted(&mut self, count: u64, at: Timestamp) {
         let step = self.cursor.0;
-        let now = self.now;
         let Some(record) = &mut self.drain else { return };
         let changed = record.count != Some(count);
-        record.count(count, at, now);
+        record.count(count, at);
         if changed {
             let (target, of) = (record.address.clone(), record.baseline);
             self.emit(Fact::DrainProgress { step, target, count, of });
