@@ -3,4 +3,5 @@
 //! A terminal program that takes a `TiDB` cluster with `TiCDC` through a rolling upgrade, one phase at a time.
 #![forbid(unsafe_code)]
 
+pub mod api;
 pub mod cluster;

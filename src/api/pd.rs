@@ -1,0 +1,23 @@
+//! PD, of which only the version is asked (contract section 7.4).
+
+use serde::Deserialize;
+
+use super::error::failure_of;
+use super::http::{Call, Http};
+use super::wire::only_value;
+use crate::cluster::{Address, Reading, Version};
+
+#[derive(Deserialize)]
+struct VersionBody {
+    version: String,
+}
+
+/// The version a PD server names.
+pub async fn version(http: &Http, at: &Address) -> Reading<Version> {
+    let answer = http.send(at, &Call::get("/pd/api/v1/version")).await?;
+    if answer.status != 200 {
+        return Err(failure_of(&answer));
+    }
+    let body: VersionBody = only_value(&answer)?;
+    Version::parse(&body.version).map_err(|e| answer.malformed(e.to_string()))
+}
