@@ -8,6 +8,8 @@
 pub mod cdc;
 pub mod clients;
 pub mod error;
+#[cfg(test)]
+mod fake;
 pub mod http;
 pub mod pd;
 pub mod status;

@@ -65,7 +65,7 @@ impl Cdc {
     /// node for its architecture too when the process is a new one.
     pub async fn status(&self, at: &Address, api: ApiVersion) -> Reading<NodeStatus> {
         let answer = self.get(at, &path(api, &["status"])).await?;
-        let status: wire::Status = json::only_value(&answer)?;
+        let status: wire::Status = json::object(&answer)?;
         let id = (!status.id.is_empty()).then(|| CaptureId::new(&status.id));
         let known = id.as_ref().and_then(|id| self.architectures().get(id).copied());
         let architecture = match known {
@@ -84,13 +84,13 @@ impl Cdc {
         let (status, config) = (Call::get("/status"), Call::get("/config"));
         let (root, config) = futures::join!(self.get(at, &status), self.get(at, &config));
         let answer = root?;
-        let root: wire::RootStatus = json::only_value(&answer)?;
+        let root: wire::RootStatus = json::object(&answer)?;
         if root.id.as_deref().is_some_and(|other| other != id) {
             return Err(answer.failure(FailureKind::NotReady, "the process changed between two questions"));
         }
         let by_root = if root.is_full() { Architecture::New } else { Architecture::Classic };
         let by_config = match config {
-            Ok(answer) => json::only_value::<wire::Config>(&answer)?.architecture(),
+            Ok(answer) => json::object::<wire::Config>(&answer)?.architecture(),
             // Releases before the new architecture may not have the call at all.
             Err(failure) if failure.kind == FailureKind::NoRoute => by_root,
             Err(failure) => return Err(failure),
@@ -137,7 +137,7 @@ impl Cdc {
     pub async fn changefeed(&self, at: &Address, api: ApiVersion, id: &ChangefeedId) -> Reading<ChangefeedDetail> {
         let call = path(api, &["changefeeds", &id.name]).with_query("namespace", &id.namespace).of_kind(Kind::Tables);
         let answer = self.get(at, &call).await?;
-        Ok(json::only_value::<wire::ChangefeedDetail>(&answer)?.into_cluster())
+        Ok(json::object::<wire::ChangefeedDetail>(&answer)?.into_cluster())
     }
 
     /// Which changefeeds have processors, and at which captures, those without tables included (contract 1.7).
@@ -162,7 +162,7 @@ impl Cdc {
             .with_query("namespace", &id.namespace)
             .of_kind(Kind::Tables);
         let answer = self.get(at, &call).await?;
-        match json::only_value::<wire::ProcessorDetail>(&answer)?.table_ids {
+        match json::object::<wire::ProcessorDetail>(&answer)?.table_ids {
             Some(ids) => Ok(wire::table_ids(ids)),
             None => Err(answer.malformed("the tables are null, which is not an empty list")),
         }
@@ -182,7 +182,7 @@ impl Cdc {
         if answer.status != 202 {
             return Err(answer.malformed("only 202 answers a drain"));
         }
-        Ok(json::only_value::<wire::Drained>(&answer)?.current_table_count)
+        Ok(json::object::<wire::Drained>(&answer)?.current_table_count)
     }
 
     /// Asks the owner to resign, once. Success says only that it was heard (contract 10.22): v1 202 with an empty
@@ -196,7 +196,7 @@ impl Cdc {
     pub async fn tso(&self, at: &Address) -> Reading<Tso> {
         let call = Call::fixed(Method::Post, Kind::Read, "/api/v2/tso").with_json(&BTreeMap::<&str, &str>::new());
         let answer = self.success(at, &call).await?;
-        let time: wire::Time = json::only_value(&answer)?;
+        let time: wire::Time = json::object(&answer)?;
         time.into_tso().ok_or_else(|| answer.malformed("the time is no timestamp"))
     }
 

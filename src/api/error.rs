@@ -25,6 +25,9 @@ pub(super) struct ErrorBody {
 impl ErrorBody {
     /// Reads one, if that is what the bytes are.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        if bytes.trim_ascii_start().first() != Some(&b'{') {
+            return None;
+        }
         let body: Self = serde_json::from_slice(bytes).ok()?;
         (!body.error_msg.is_empty() || !body.error_code.is_empty()).then_some(body)
     }

@@ -305,7 +305,9 @@ fn below_http(error: &reqwest::Error) -> Failure {
             kind = match io.kind() {
                 io::ErrorKind::ConnectionRefused => FailureKind::Refused,
                 io::ErrorKind::TimedOut => FailureKind::Timeout,
-                _ if io.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) => FailureKind::Tls,
+                _ if io.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>) => {
+                    FailureKind::Tls
+                }
                 _ => kind,
             };
         }
@@ -320,3 +322,7 @@ fn below_http(error: &reqwest::Error) -> Failure {
     }
     Failure::local(kind, one_line(&message))
 }
+
+#[cfg(test)]
+#[path = "http_tests.rs"]
+mod tests;

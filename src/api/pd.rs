@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::error::failure_of;
 use super::http::{Call, Http};
-use super::wire::only_value;
+use super::wire::object;
 use crate::cluster::{Address, Reading, Version};
 
 #[derive(Deserialize)]
@@ -18,6 +18,6 @@ pub async fn version(http: &Http, at: &Address) -> Reading<Version> {
     if answer.status != 200 {
         return Err(failure_of(&answer));
     }
-    let body: VersionBody = only_value(&answer)?;
+    let body: VersionBody = object(&answer)?;
     Version::parse(&body.version).map_err(|e| answer.malformed(e.to_string()))
 }

@@ -106,7 +106,7 @@ impl Clients {
                 },
             )
         };
-        GroupSweep { captures, health, changefeeds, processors, placement, target, cluster_time, cluster_id }
+        GroupSweep { cluster_id, captures, health, changefeeds, processors, placement, target, cluster_time }
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::error::tidb_failure_of;
 use super::http::{Answer, Call, Http, Kind, Method};
-use super::wire::{first_value, only_value};
+use super::wire::{first_value, object, only_value};
 use crate::cluster::tidb::TidbAll;
 use crate::cluster::{Address, FinishAnswer, Reading, StartAnswer, TableId, TidbInfo, TidbStatus, UpgradeState};
 
@@ -31,19 +31,19 @@ impl Tidb {
     /// Whether the server is in service, and its version. 500 with an empty body while it starts or stops.
     pub async fn status(&self, at: &Address) -> Reading<TidbStatus> {
         let answer = self.ask(at, &Call::get("/status")).await?;
-        only_value::<wire::Status>(&answer)?.into_cluster().map_err(|why| answer.malformed(why))
+        object::<wire::Status>(&answer)?.into_cluster().map_err(|why| answer.malformed(why))
     }
 
     /// What the server says of itself; it answers during shutdown too (recorded/README 26).
     pub async fn info(&self, at: &Address) -> Reading<TidbInfo> {
         let answer = self.ask(at, &Call::get("/info")).await?;
-        only_value::<wire::Info>(&answer)?.into_cluster().map_err(|why| answer.malformed(why))
+        object::<wire::Info>(&answer)?.into_cluster().map_err(|why| answer.malformed(why))
     }
 
     /// Every server the cluster knows, the dead ones for up to 90 s.
     pub async fn info_all(&self, at: &Address) -> Reading<TidbAll> {
         let answer = self.ask(at, &Call::get("/info/all")).await?;
-        only_value::<wire::All>(&answer)?.into_cluster().map_err(|why| answer.malformed(why))
+        object::<wire::All>(&answer)?.into_cluster().map_err(|why| answer.malformed(why))
     }
 
     /// The cluster's state. The answer is two JSON values glued together; only the first counts, and a mended server
@@ -109,7 +109,7 @@ impl Tidb {
     pub async fn table(&self, at: &Address, id: TableId) -> Reading<String> {
         let call = Call::new(Method::Get, Kind::Tables, ["db-table", &id.to_string()]);
         let answer = self.ask(at, &call).await?;
-        let found: wire::DbTable = only_value(&answer)?;
+        let found: wire::DbTable = object(&answer)?;
         Ok(format!("{}.{}", found.db_info.db_name.shown, found.table_info.name.shown))
     }
 

@@ -77,6 +77,14 @@ pub(super) fn first_value<T: DeserializeOwned>(answer: &Answer) -> Reading<(T, &
     Ok((value, rest))
 }
 
+/// The body as one JSON object. Derived readers also take a list of values for an object, which no server means.
+pub(super) fn object<T: DeserializeOwned>(answer: &Answer) -> Reading<T> {
+    match answer.body.trim_ascii_start().first() {
+        Some(b'[') => Err(answer.malformed("a list stands where an object is expected")),
+        _ => only_value(answer),
+    }
+}
+
 /// The body as one JSON value. An error document glued to it is the answer's true content: `TiCDC` writes its v1
 /// processor detail of a stopped changefeed so, under status 200 (recorded cdc-classic-more 08).
 pub(super) fn only_value<T: DeserializeOwned>(answer: &Answer) -> Reading<T> {
@@ -97,7 +105,7 @@ pub(super) fn list<T: DeserializeOwned>(answer: &Answer) -> Reading<Vec<T>> {
     if answer.body.trim_ascii_start().first() == Some(&b'[') {
         return only_value(answer);
     }
-    let wrapped: Wrapped<T> = only_value(answer)?;
+    let wrapped: Wrapped<T> = object(answer)?;
     match (wrapped.items, wrapped.total) {
         (Some(items), total) if !items.is_empty() || total == Some(0) => Ok(items),
         (None, Some(0)) => Ok(Vec::new()),

@@ -29,7 +29,7 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
-    fn note(&mut self, address: Option<&Address>, what: impl Into<String>, why: impl ToString) {
+    fn note(&mut self, address: Option<&Address>, what: impl Into<String>, why: &(impl ToString + ?Sized)) {
         self.unknown.insert(Unknown { address: address.cloned(), what: what.into(), why: why.to_string() });
     }
 
@@ -71,7 +71,7 @@ impl Build<'_> {
                 Some(Err(failure)) => failure.to_string(),
                 None => "nothing answers as this capture".to_owned(),
             };
-            self.note(Some(&entry.address), format!("status of capture {}", entry.id), why);
+            self.note(Some(&entry.address), format!("status of capture {}", entry.id), &why);
         }
         let address = own.map_or(&entry.address, |(node, _)| &node.address);
         self.row(group, Some(&entry.id), address, Some(entry.is_owner), own)
@@ -109,7 +109,7 @@ impl Build<'_> {
         let status = own.map(|(_, status)| status);
         if let Some(status) = status {
             if status.version.is_none() {
-                self.note(Some(address), "version", format!("`{}` is no version", status.version_text));
+                self.note(Some(address), "version", &format!("`{}` is no version", status.version_text));
             }
             if status.liveness.meaning.is_none() {
                 let why = match status.liveness.raw {
@@ -118,7 +118,7 @@ impl Build<'_> {
                     }
                     None => "the answer has no number for it".to_owned(),
                 };
-                self.note(Some(address), "liveness", why);
+                self.note(Some(address), "liveness", &why);
             }
         }
         let tables = id.and_then(|id| tables_of(group, id));

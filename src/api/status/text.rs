@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::{CaptureRow, ChangefeedStatus, StatusDocument, Unknown};
+use crate::cluster::ClusterId;
 use crate::cluster::units::{grouped, spoken};
 
 /// What stands where nothing is known.
@@ -64,7 +65,7 @@ fn advice(unknown: &Unknown) -> Option<&'static str> {
 }
 
 fn capture_table(rows: &[CaptureRow]) -> Vec<Vec<String>> {
-    let has_clusters = rows.iter().any(|row| row.cluster_id != Default::default());
+    let has_clusters = rows.iter().any(|row| row.cluster_id != ClusterId::default());
     let mut head = vec!["ADDRESS", "ID", "OWNER", "VERSION", "LIVENESS", "TABLES", "AGE"];
     if has_clusters {
         head.push("CLUSTER");
