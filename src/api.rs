@@ -1,19 +1,21 @@
-//! How to talk to `TiCDC`, `TiDB` and PD, over one http layer.
+//! How to talk to the servers: one http layer, and clients for `TiCDC`, `TiDB` and PD on top of it.
 //!
-//! This room owns the wire: paths, JSON shapes, status codes, and which of their many combinations means what. It refuses
-//! to know the rollout, the screen and the simulator. One invariant: an answer that is not what the contract says becomes
-//! a named [`Failure`](crate::cluster::Failure), never an empty value.
+//! This room owns the wire: addresses become requests, answers become the types of [`crate::cluster`], and whatever
+//! could not be read becomes a named [`Failure`](crate::cluster::Failure). It refuses to know the rollout, the screen and the simulator, and it
+//! reads no clock: moments come from a [`Clock`](crate::cluster::Clock) passed in. The one invariant: an answer that
+//! failed or did not parse is never an empty list, never a zero and never "done" (field report 1).
 
 pub mod cdc;
 pub mod clients;
 pub mod error;
+#[cfg(test)]
+mod fake;
 pub mod http;
-pub mod json;
 pub mod pd;
 pub mod status;
-pub mod sweep;
+mod sweep;
 pub mod tidb;
+mod wire;
 
-pub use clients::{Clients, Endpoints};
-pub use http::{BuildError, Options};
-pub use sweep::SweepAsk;
+pub use clients::{Clients, Endpoints, SweepAsk};
+pub use http::{Answer, Deadlines, Options};

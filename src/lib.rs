@@ -4,7 +4,6 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
-pub mod cli;
 pub mod cluster;
 pub mod crash;
 pub mod driver;

@@ -1,265 +1,251 @@
-//! `TiCDC` calls, v1 and v2: one function each, from an address to a reading.
+//! `TiCDC`, call by call, in both versions of its API.
+//!
+//! Owns the paths and what counts as success of each call. Which node to ask, and when, is decided in
+//! [`Clients`](super::Clients).
 
 mod wire;
 
-use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
 
-use super::error::{build, cdc_failure, malformed};
-use super::http::{Answer, Deadline, Http, Method};
-use super::json;
+use super::error::failure_of;
+use super::http::{Answer, Call, Http, Kind, Method};
+use super::wire as json;
 use crate::cluster::{
     Address, Architecture, CaptureEntry, CaptureId, ChangefeedError, ChangefeedId, ChangefeedRow, ChangefeedState,
-    ClusterId, FailureKind, LivenessReading, NodeStatus, Reading, TableId, Tso, Version,
+    FailureKind, LivenessReading, NodeStatus, Placement, Reading, TableId, Tso, Version,
 };
 
-/// Which version of the open API a call uses.
+/// Which of the two APIs a call goes through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Api {
-    /// `/api/v1`.
+pub enum ApiVersion {
+    /// `/api/v1`: bare arrays, all namespaces in one list, drain by `PUT`.
     V1,
-    /// `/api/v2`.
+    /// `/api/v2`: `{"total", "items"}`, one namespace a call, drain by `POST` (classic only).
     V2,
 }
 
-impl Api {
-    const fn prefix(self) -> &'static str {
+impl ApiVersion {
+    const fn word(self) -> &'static str {
         match self {
-            Self::V1 => "/api/v1",
-            Self::V2 => "/api/v2",
+            Self::V1 => "v1",
+            Self::V2 => "v2",
         }
     }
 }
 
-/// A detail of a changefeed: its row, and its tables by capture where the answer carries them.
+/// One changefeed by its own call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangefeedDetail {
-    /// What the list would say.
-    pub row: ChangefeedRow,
-    /// Tables by capture; `None` unless the state is `normal` (contract section 1.9).
-    pub tables: Option<crate::cluster::reading::Placement>,
+    /// Its state.
+    pub state: ChangefeedState,
+    /// Its checkpoint; `None` if it has none yet. `checkpoint_tso` in v1, `checkpoint_ts` in v2.
+    pub checkpoint: Option<Tso>,
+    /// Its error, where it carries one.
+    pub error: Option<ChangefeedError>,
+    /// Where its tables are; `None` where the answer has no task status, as for any state but `normal`.
+    pub placement: Option<Placement>,
 }
 
-/// Which architecture a node runs, by one of the two signals; `None` if the answer does not tell.
-fn architecture_of_root_status(body: &Value) -> Option<Architecture> {
-    body.as_object().map(|object| {
-        if object.contains_key("liveness") && object.contains_key("cluster_id") {
-            Architecture::New
+/// The calls of `TiCDC`.
+#[derive(Debug)]
+pub struct Cdc {
+    http: Http,
+    /// The architecture of a process never changes while it lives, so it is asked once for each capture id.
+    architectures: Mutex<HashMap<CaptureId, Architecture>>,
+}
+
+impl Cdc {
+    /// The calls, over this http layer.
+    pub fn new(http: Http) -> Self {
+        Self { http, architectures: Mutex::new(HashMap::new()) }
+    }
+
+    /// A node's own status: the only place where version and liveness are visible (contract section 1.3). Asks the
+    /// node for its architecture too when the process is a new one.
+    pub async fn status(&self, at: &Address, api: ApiVersion) -> Reading<NodeStatus> {
+        let answer = self.get(at, &path(api, &["status"])).await?;
+        let status: wire::Status = json::object(&answer)?;
+        let id = (!status.id.is_empty()).then(|| CaptureId::new(&status.id));
+        let known = id.as_ref().and_then(|id| self.architectures().get(id).copied());
+        let architecture = match known {
+            Some(architecture) => architecture,
+            None => self.architecture(at, &status.id).await?,
+        };
+        if let Some(id) = &id {
+            self.architectures().insert(id.clone(), architecture);
+        }
+        Ok(status.into_cluster(id, architecture))
+    }
+
+    /// Two signals have to agree (contract section 0): the shape of the root status, and the configuration. The
+    /// version says nothing, since one binary can be either.
+    async fn architecture(&self, at: &Address, id: &str) -> Reading<Architecture> {
+        let (status, config) = (Call::get("/status"), Call::get("/config"));
+        let (root, config) = futures::join!(self.get(at, &status), self.get(at, &config));
+        let answer = root?;
+        let root: wire::RootStatus = json::object(&answer)?;
+        if root.id.as_deref().is_some_and(|other| other != id) {
+            return Err(answer.failure(FailureKind::NotReady, "the process changed between two questions"));
+        }
+        let by_root = if root.is_full() { Architecture::New } else { Architecture::Classic };
+        let by_config = match config {
+            Ok(answer) => json::object::<wire::Config>(&answer)?.architecture(),
+            // Releases before the new architecture may not have the call at all.
+            Err(failure) if failure.kind == FailureKind::NoRoute => by_root,
+            Err(failure) => return Err(failure),
+        };
+        if by_root == by_config {
+            Ok(by_root)
         } else {
-            Architecture::Classic
+            Err(answer.malformed(format!(
+                "the status looks {} and the configuration {}: which architecture runs there is unknown",
+                by_root.word(),
+                by_config.word()
+            )))
         }
-    })
-}
-
-fn success(answer: Answer, status: u16) -> Reading<Answer> {
-    if answer.status == status {
-        Ok(answer)
-    } else if (200..300).contains(&answer.status) {
-        Err(malformed(&answer, &format!("expected {status}, got {}", answer.status)))
-    } else {
-        Err(cdc_failure(&answer))
     }
-}
 
-fn parse<T>(answer: &Answer, read: impl FnOnce(Value) -> Result<T, String>) -> Reading<T> {
-    json::value(&answer.body).and_then(read).map_err(|why| malformed(answer, &why))
-}
-
-async fn get(http: &Http, at: &Address, path: &str, deadline: Deadline) -> Reading<Answer> {
-    success(http.send(Method::Get, at, path, None, deadline).await?, 200)
-}
-
-/// The architecture of a node, by two signals that must agree: the shape of root `/status`, and `newarch` in `/config`
-/// (contract section 0).
-pub async fn architecture(http: &Http, at: &Address) -> Reading<Architecture> {
-    let root = get(http, at, "/status", Deadline::Other).await?;
-    let by_status = parse(&root, |value| architecture_of_root_status(&value).ok_or_else(|| "no object".to_owned()))?;
-    let config = get(http, at, "/config", Deadline::Other).await?;
-    let is_new = parse(&config, |value| Ok(value.get("newarch").and_then(Value::as_bool).unwrap_or(false)))?;
-    match (by_status, is_new) {
-        (Architecture::Classic, false) => Ok(Architecture::Classic),
-        (Architecture::New, true) => Ok(Architecture::New),
-        _ => Err(build(&config, FailureKind::Unexpected, "", "its /status and /config disagree on its architecture")),
+    fn architectures(&self) -> std::sync::MutexGuard<'_, HashMap<CaptureId, Architecture>> {
+        self.architectures.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-/// A node's own status. `architecture` says what its liveness number means.
-pub async fn status(http: &Http, at: &Address, api: Api, architecture: Architecture) -> Reading<NodeStatus> {
-    let path = format!("{}/status", api.prefix());
-    let answer = get(http, at, &path, Deadline::Other).await?;
-    parse(&answer, |value| read_status(value, architecture))
-}
+    /// The owner's word on its cluster. v1 answers 200 with an empty body, v2 with `{}` (recorded/README 13).
+    pub async fn health(&self, at: &Address, api: ApiVersion) -> Reading<()> {
+        self.get(at, &path(api, &["health"])).await.map(drop)
+    }
 
-fn read_status(value: Value, architecture: Architecture) -> Result<NodeStatus, String> {
-    let wire: wire::Status = json::typed(value)?;
-    let raw = wire.liveness.as_ref().and_then(Value::as_i64);
-    Ok(NodeStatus {
-        id: (!wire.id.is_empty()).then(|| CaptureId::new(&wire.id)),
-        version: Version::parse(&wire.version).ok(),
-        version_text: wire.version.into(),
-        git_hash: wire.git_hash.into(),
-        cluster_id: wire.cluster_id.filter(|id| !id.is_empty()).map(ClusterId::new),
-        pid: wire.pid,
-        is_owner: wire.is_owner,
-        liveness: LivenessReading::new(raw, architecture),
-        architecture,
-    })
-}
+    /// The owner's list of captures, in the order of address and id.
+    pub async fn captures(&self, at: &Address, api: ApiVersion) -> Reading<Vec<CaptureEntry>> {
+        let answer = self.get(at, &path(api, &["captures"])).await?;
+        read_captures(&answer)
+    }
 
-/// Health, by the owner's word: v1 answers with an empty body, v2 with `{}`.
-pub async fn health(http: &Http, at: &Address, api: Api) -> Reading<()> {
-    get(http, at, &format!("{}/health", api.prefix()), Deadline::Drain).await.map(|_| ())
-}
-
-/// The owner's list of captures, by address and id: the order on the wire is random.
-pub async fn captures(http: &Http, at: &Address, api: Api) -> Reading<Vec<CaptureEntry>> {
-    let answer = get(http, at, &format!("{}/captures", api.prefix()), Deadline::Drain).await?;
-    parse(&answer, |value| {
-        let mut entries = Vec::new();
-        for item in json::list(value)? {
-            let wire: wire::Capture = json::typed(item)?;
-            entries.push(CaptureEntry {
-                id: CaptureId::new(&wire.id),
-                address: Address::parse(&wire.address).map_err(|error| error.to_string())?,
-                cluster_id: wire.cluster_id.filter(|id| !id.is_empty()).map(ClusterId::new),
-                is_owner: wire.is_owner,
-            });
-        }
-        entries.sort_by(|a, b| (&a.address, &a.id).cmp(&(&b.address, &b.id)));
-        Ok(entries)
-    })
-}
-
-/// The changefeeds, hidden ones included. v1 lists every namespace, v2 only `namespace` (contract section 1.8).
-pub async fn changefeeds(http: &Http, at: &Address, api: Api, namespace: Option<&str>) -> Reading<Vec<ChangefeedRow>> {
-    let scope = namespace.map_or_else(String::new, |name| format!("&namespace={name}"));
-    let path = format!("{}/changefeeds?state=all{scope}", api.prefix());
-    let answer = get(http, at, &path, Deadline::Drain).await?;
-    parse(&answer, |value| {
-        let mut rows = json::list(value)?
-            .into_iter()
-            .map(|item| json::typed(item).map(read_row))
-            .collect::<Result<Vec<_>, _>>()?;
+    /// The changefeeds in every state, ordered by id. v1 lists all namespaces, v2 the one named here. Without
+    /// `state=all` the server hides some of them (field report 26).
+    pub async fn changefeeds(&self, at: &Address, api: ApiVersion, namespace: &str) -> Reading<Vec<ChangefeedRow>> {
+        let call = path(api, &["changefeeds"]).with_query("state", "all");
+        let call = if api == ApiVersion::V2 { call.with_query("namespace", namespace) } else { call };
+        let answer = self.get(at, &call).await?;
+        let rows: Vec<wire::Changefeed> = json::list(&answer)?;
+        let mut rows: Vec<_> = rows.into_iter().map(wire::Changefeed::into_cluster).collect();
         rows.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(rows)
-    })
-}
+    }
 
-fn read_row(wire: wire::Changefeed) -> ChangefeedRow {
-    ChangefeedRow {
-        id: ChangefeedId::new(wire.namespace.as_deref().unwrap_or("default"), &wire.id),
-        state: ChangefeedState::parse(&wire.state),
-        checkpoint: Tso::new(wire.checkpoint_tso),
-        error: wire
-            .error
-            .filter(|error| !error.code.is_empty() || !error.message.is_empty())
-            .map(|error| ChangefeedError { code: error.code.into(), message: error.message.into() }),
+    /// One changefeed with the placement of its tables.
+    pub async fn changefeed(&self, at: &Address, api: ApiVersion, id: &ChangefeedId) -> Reading<ChangefeedDetail> {
+        let call = path(api, &["changefeeds", &id.name]).with_query("namespace", &id.namespace).of_kind(Kind::Tables);
+        let answer = self.get(at, &call).await?;
+        Ok(json::object::<wire::ChangefeedDetail>(&answer)?.into_cluster())
+    }
+
+    /// Which changefeeds have processors, and at which captures, those without tables included (contract 1.7).
+    pub async fn processors(&self, at: &Address, api: ApiVersion) -> Reading<Vec<(ChangefeedId, CaptureId)>> {
+        let answer = self.get(at, &path(api, &["processors"]).of_kind(Kind::Tables)).await?;
+        let rows: Vec<wire::Processor> = json::list(&answer)?;
+        let mut rows: Vec<_> = rows.into_iter().map(wire::Processor::into_cluster).collect();
+        rows.sort();
+        Ok(rows)
+    }
+
+    /// The tables of one changefeed at one capture, in the order of their ids. `null` is no list: the classic
+    /// architecture writes `[]` where a capture has none (contract section 11).
+    pub async fn processor_tables(
+        &self,
+        at: &Address,
+        api: ApiVersion,
+        id: &ChangefeedId,
+        capture: &CaptureId,
+    ) -> Reading<Vec<TableId>> {
+        let call = path(api, &["processors", &id.name, capture.as_str()])
+            .with_query("namespace", &id.namespace)
+            .of_kind(Kind::Tables);
+        let answer = self.get(at, &call).await?;
+        match json::object::<wire::ProcessorDetail>(&answer)?.table_ids {
+            Some(ids) => Ok(wire::table_ids(ids)),
+            None => Err(answer.malformed("the tables are null, which is not an empty list")),
+        }
+    }
+
+    /// Asks for a drain, once. The number is the server's own count of what is left, which may rise and is no count
+    /// of tables (field report 5). Only 202 with a whole number is an answer (contract section 1.6).
+    pub async fn drain(&self, at: &Address, api: ApiVersion, capture: &CaptureId) -> Reading<u64> {
+        let call = match api {
+            ApiVersion::V1 => Call::fixed(Method::Put, Kind::Owner, "/api/v1/captures/drain")
+                .with_json(&BTreeMap::from([("capture_id", capture.as_str())])),
+            ApiVersion::V2 => {
+                Call::new(Method::Post, Kind::Owner, ["api", "v2", "captures", capture.as_str(), "drain"])
+            }
+        };
+        let answer = self.success(at, &call).await?;
+        if answer.status != 202 {
+            return Err(answer.malformed("only 202 answers a drain"));
+        }
+        Ok(json::object::<wire::Drained>(&answer)?.current_table_count)
+    }
+
+    /// Asks the owner to resign, once. Success says only that it was heard (contract 10.22): v1 202 with an empty
+    /// body, v2 200 `{}`.
+    pub async fn resign(&self, at: &Address, api: ApiVersion) -> Reading<()> {
+        let call = Call::new(Method::Post, Kind::Owner, ["api", api.word(), "owner", "resign"]);
+        self.success(at, &call).await.map(drop)
+    }
+
+    /// The cluster's own clock, from PD through this node. The call wants a JSON body (contract section 1.1).
+    pub async fn tso(&self, at: &Address) -> Reading<Tso> {
+        let call = Call::fixed(Method::Post, Kind::Read, "/api/v2/tso").with_json(&BTreeMap::<&str, &str>::new());
+        let answer = self.success(at, &call).await?;
+        let time: wire::Time = json::object(&answer)?;
+        time.into_tso().ok_or_else(|| answer.malformed("the time is no timestamp"))
+    }
+
+    async fn get(&self, at: &Address, call: &Call) -> Reading<Answer> {
+        self.success(at, call).await.and_then(|answer| match answer.status {
+            200 => Ok(answer),
+            // Another success is not this one: nothing of what it carries was promised.
+            _ => Err(answer.malformed("only 200 answers a read")),
+        })
+    }
+
+    async fn success(&self, at: &Address, call: &Call) -> Reading<Answer> {
+        let answer = self.http.send(at, call).await?;
+        if (200..300).contains(&answer.status) { Ok(answer) } else { Err(failure_of(&answer)) }
     }
 }
 
-/// A changefeed's detail, with its tables by capture while it is `normal`.
-pub async fn changefeed(http: &Http, at: &Address, api: Api, id: &ChangefeedId) -> Reading<ChangefeedDetail> {
-    let scope = if api == Api::V2 { format!("?namespace={}", id.namespace) } else { String::new() };
-    let path = format!("{}/changefeeds/{}{scope}", api.prefix(), id.name);
-    let answer = get(http, at, &path, Deadline::Drain).await?;
-    parse(&answer, |value| {
-        let mut wire: wire::Changefeed = json::typed(value)?;
-        let tables = wire.task_status.take().map(|tasks| {
-            let ids = |task: wire::TaskStatus| {
-                let ids = task.table_ids.unwrap_or_default().into_iter().map(TableId).collect();
-                (CaptureId::new(&task.capture_id), ids)
-            };
-            tasks.into_iter().map(ids).collect()
-        });
-        Ok(ChangefeedDetail { row: read_row(wire), tables })
-    })
+fn path(api: ApiVersion, rest: &[&str]) -> Call {
+    Call::new(Method::Get, Kind::Read, ["api", api.word()].iter().chain(rest))
 }
 
-/// The processors list: which changefeeds have one on which capture.
-pub async fn processors(http: &Http, at: &Address, api: Api) -> Reading<Vec<(ChangefeedId, CaptureId)>> {
-    let answer = get(http, at, &format!("{}/processors", api.prefix()), Deadline::Drain).await?;
-    parse(&answer, |value| {
-        let mut found = Vec::new();
-        for item in json::list(value)? {
-            let wire: wire::Processor = json::typed(item)?;
-            let namespace = wire.namespace.as_deref().unwrap_or("default");
-            found.push((ChangefeedId::new(namespace, &wire.changefeed_id), CaptureId::new(&wire.capture_id)));
+fn read_captures(answer: &Answer) -> Reading<Vec<CaptureEntry>> {
+    let rows: Vec<wire::Capture> = json::list(answer)?;
+    let mut rows = rows
+        .into_iter()
+        .map(wire::Capture::into_cluster)
+        .collect::<Result<Vec<_>, String>>()
+        .map_err(|why| answer.malformed(why))?;
+    rows.sort_by(|a, b| (&a.address, &a.id).cmp(&(&b.address, &b.id)));
+    Ok(rows)
+}
+
+impl wire::Status {
+    fn into_cluster(self, id: Option<CaptureId>, architecture: Architecture) -> NodeStatus {
+        NodeStatus {
+            id,
+            version: Version::parse(&self.version).ok(),
+            version_text: self.version.into(),
+            git_hash: self.git_hash.into(),
+            cluster_id: self.cluster_id.filter(|id| !id.is_empty()).map(|id| (*id).into()),
+            pid: self.pid,
+            is_owner: self.is_owner,
+            // A word instead of a number may come one day; it is then as unknown as an absent one (field report 36).
+            liveness: LivenessReading::new(self.liveness.and_then(|value| value.as_i64()), architecture),
+            architecture,
         }
-        found.sort();
-        Ok(found)
-    })
-}
-
-/// The tables of a changefeed on a capture. For a changefeed that does not run v1 answers 200 with *two* documents, the
-/// second of which is the error (recorded cdc-classic-more 08): that is the error. A null list is no list: the capture
-/// has no entry for the changefeed.
-pub async fn processor(
-    http: &Http,
-    at: &Address,
-    api: Api,
-    feed: &ChangefeedId,
-    capture: &CaptureId,
-) -> Reading<Vec<TableId>> {
-    let scope = if api == Api::V2 { format!("?namespace={}", feed.namespace) } else { String::new() };
-    let path = format!("{}/processors/{}/{capture}{scope}", api.prefix(), feed.name);
-    let answer = get(http, at, &path, Deadline::Drain).await?;
-    let mut values = json::values(&answer.body).map_err(|why| malformed(&answer, &why))?;
-    if values.len() > 1 {
-        return Err(cdc_failure(&answer));
     }
-    let wire: wire::ProcessorDetail = values
-        .pop()
-        .ok_or_else(|| "no value".to_owned())
-        .and_then(json::typed)
-        .map_err(|why| malformed(&answer, &why))?;
-    let ids = wire.table_ids.ok_or_else(|| malformed(&answer, "the capture has no entry for this changefeed"))?;
-    let mut ids: Vec<_> = ids.into_iter().map(TableId).collect();
-    ids.sort_unstable();
-    Ok(ids)
 }
 
-/// Asks for a drain, which is also the poll of its progress. 202 is the only success (contract section 1.6).
-pub async fn drain(http: &Http, at: &Address, api: Api, capture: &CaptureId) -> Reading<u64> {
-    let answer = match api {
-        Api::V1 => {
-            let body = json!({ "capture_id": capture });
-            http.send(Method::Put, at, "/api/v1/captures/drain", Some(&body), Deadline::Drain).await?
-        }
-        Api::V2 => {
-            let path = format!("/api/v2/captures/{capture}/drain");
-            http.send(Method::Post, at, &path, None, Deadline::Drain).await?
-        }
-    };
-    let answer = success(answer, 202)?;
-    parse(&answer, |value| json::typed::<wire::DrainCount>(value).map(|count| count.current_table_count))
-}
-
-/// Asks the owner to resign: v1 answers 202 with an empty body, v2 200 `{}`. Either says it was heard, not that it
-/// happened (contract section 4.1).
-pub async fn resign(http: &Http, at: &Address, api: Api) -> Reading<()> {
-    let path = format!("{}/owner/resign", api.prefix());
-    let answer = http.send(Method::Post, at, &path, None, Deadline::Drain).await?;
-    success(answer, if api == Api::V1 { 202 } else { 200 }).map(|_| ())
-}
-
-/// Pauses a changefeed (v2). Success says it was heard (contract section 1.12).
-pub async fn pause(http: &Http, at: &Address, id: &ChangefeedId) -> Reading<()> {
-    let path = format!("/api/v2/changefeeds/{}/pause?namespace={}", id.name, id.namespace);
-    success(http.send(Method::Post, at, &path, None, Deadline::Drain).await?, 200).map(|_| ())
-}
-
-/// Resumes a changefeed (v2), which needs a JSON body.
-pub async fn resume(http: &Http, at: &Address, id: &ChangefeedId) -> Reading<()> {
-    let path = format!("/api/v2/changefeeds/{}/resume?namespace={}", id.name, id.namespace);
-    success(http.send(Method::Post, at, &path, Some(&json!({})), Deadline::Drain).await?, 200).map(|_| ())
-}
-
-/// The cluster's own clock.
-pub async fn tso(http: &Http, at: &Address) -> Reading<Tso> {
-    let answer = http.send(Method::Post, at, "/api/v2/tso", Some(&json!({})), Deadline::Other).await?;
-    let answer = success(answer, 200)?;
-    parse(&answer, |value| {
-        let wire: wire::Tso = json::typed(value)?;
-        let whole = wire.timestamp.checked_mul(1 << 18).and_then(|physical| physical.checked_add(wire.logic_time));
-        whole.and_then(Tso::new).ok_or_else(|| "a clock that reads no time".to_owned())
-    })
-}
+#[cfg(test)]
+#[path = "cdc_tests.rs"]
+mod tests;

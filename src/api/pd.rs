@@ -1,25 +1,23 @@
-//! PD calls.
+//! PD, of which only the version is asked (contract section 7.4).
 
 use serde::Deserialize;
 
-use super::error::{malformed, tidb_failure};
-use super::http::{Deadline, Http, Method};
-use super::json;
+use super::error::failure_of;
+use super::http::{Call, Http};
+use super::wire::object;
 use crate::cluster::{Address, Reading, Version};
 
 #[derive(Deserialize)]
-struct VersionAnswer {
+struct VersionBody {
     version: String,
 }
 
-/// `/pd/api/v1/version` (contract section 7.4).
+/// The version a PD server names.
 pub async fn version(http: &Http, at: &Address) -> Reading<Version> {
-    let answer = http.send(Method::Get, at, "/pd/api/v1/version", None, Deadline::Other).await?;
+    let answer = http.send(at, &Call::get("/pd/api/v1/version")).await?;
     if answer.status != 200 {
-        return Err(tidb_failure(&answer));
+        return Err(failure_of(&answer));
     }
-    json::value(&answer.body)
-        .and_then(json::typed::<VersionAnswer>)
-        .and_then(|wire| Version::parse(&wire.version).map_err(|error| error.to_string()))
-        .map_err(|why| malformed(&answer, &why))
+    let body: VersionBody = object(&answer)?;
+    Version::parse(&body.version).map_err(|e| answer.malformed(e.to_string()))
 }

@@ -1,148 +1,135 @@
-//! `TiDB` calls over the status port (contract section 7).
+//! `TiDB` by its status port (contract section 7).
+//!
+//! Owns the paths and what the answers mean; which server is asked is decided in [`Clients`](super::Clients).
 
 mod wire;
 
-use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::error::{malformed, tidb_failure};
-use super::http::{Answer, Deadline, Http, Method};
-use super::json;
+use super::error::tidb_failure_of;
+use super::http::{Answer, Call, Http, Kind, Method};
+use super::wire::{first_value, object, only_value};
 use crate::cluster::tidb::TidbAll;
-use crate::cluster::{
-    Address, FinishAnswer, Reading, StartAnswer, TableId, TidbInfo, TidbStatus, UpgradeState, Version,
-};
+use crate::cluster::{Address, FinishAnswer, Reading, StartAnswer, TableId, TidbInfo, TidbStatus, UpgradeState};
 
-fn success(answer: Answer) -> Reading<Answer> {
-    if answer.status == 200 { Ok(answer) } else { Err(tidb_failure(&answer)) }
+/// Databases that no changefeed replicates.
+const SYSTEM_DATABASES: [&str; 5] = ["information_schema", "metrics_schema", "mysql", "performance_schema", "sys"];
+
+/// The calls of `TiDB`.
+#[derive(Clone, Debug)]
+pub struct Tidb {
+    http: Http,
 }
 
-async fn get(http: &Http, at: &Address, path: &str) -> Reading<Answer> {
-    success(http.send(Method::Get, at, path, None, Deadline::Other).await?)
-}
+impl Tidb {
+    /// The calls, over this http layer.
+    pub const fn new(http: Http) -> Self {
+        Self { http }
+    }
 
-fn parse<T>(answer: &Answer, read: impl FnOnce(Value) -> Result<T, String>) -> Reading<T> {
-    json::value(&answer.body).and_then(read).map_err(|why| malformed(answer, &why))
-}
+    /// Whether the server is in service, and its version. 500 with an empty body while it starts or stops.
+    pub async fn status(&self, at: &Address) -> Reading<TidbStatus> {
+        let answer = self.ask(at, &Call::get("/status")).await?;
+        object::<wire::Status>(&answer)?.into_cluster().map_err(|why| answer.malformed(why))
+    }
 
-/// `/status`: 200 only while it serves; a starting or stopping server answers 500 with an empty body.
-pub async fn status(http: &Http, at: &Address) -> Reading<TidbStatus> {
-    let answer = get(http, at, "/status").await?;
-    parse(&answer, |value| {
-        let wire: wire::Status = json::typed(value)?;
-        let version = Version::parse(&wire.version).map_err(|error| error.to_string())?;
-        Ok(TidbStatus { version, connections: wire.connections })
-    })
-}
+    /// What the server says of itself; it answers during shutdown too (recorded/README 26).
+    pub async fn info(&self, at: &Address) -> Reading<TidbInfo> {
+        let answer = self.ask(at, &Call::get("/info")).await?;
+        object::<wire::Info>(&answer)?.into_cluster().map_err(|why| answer.malformed(why))
+    }
 
-fn read_info(wire: wire::Info) -> Result<TidbInfo, String> {
-    Ok(TidbInfo {
-        ddl_id: wire.ddl_id.into(),
-        version: Version::parse(&wire.version).map_err(|error| error.to_string())?,
-        git_hash: wire.git_hash.into(),
-        sql_address: Address::new(&wire.ip, wire.listening_port),
-        status_address: Address::new(&wire.ip, wire.status_port),
-        start_timestamp: wire.start_timestamp,
-        is_ddl_owner: wire.is_owner,
-    })
-}
+    /// Every server the cluster knows, the dead ones for up to 90 s.
+    pub async fn info_all(&self, at: &Address) -> Reading<TidbAll> {
+        let answer = self.ask(at, &Call::get("/info/all")).await?;
+        object::<wire::All>(&answer)?.into_cluster().map_err(|why| answer.malformed(why))
+    }
 
-/// `/info`: the server by its own word.
-pub async fn info(http: &Http, at: &Address) -> Reading<TidbInfo> {
-    let answer = get(http, at, "/info").await?;
-    parse(&answer, |value| json::typed(value).and_then(read_info))
-}
-
-/// `/info/all`: every server the cluster knows, dead ones for up to 90 s.
-pub async fn info_all(http: &Http, at: &Address) -> Reading<TidbAll> {
-    let answer = get(http, at, "/info/all").await?;
-    parse(&answer, |value| {
-        let wire: wire::All = json::typed(value)?;
-        let mut servers = wire.all_servers_info.into_values().map(read_info).collect::<Result<Vec<_>, _>>()?;
-        servers.sort_by(|a, b| (&a.status_address, &a.ddl_id).cmp(&(&b.status_address, &b.ddl_id)));
-        Ok(TidbAll { owner_id: wire.owner_id.into(), servers })
-    })
-}
-
-async fn upgrade(http: &Http, at: &Address, operation: &str) -> Reading<(Answer, Value)> {
-    let path = format!("/upgrade/{operation}");
-    let answer = success(http.send(Method::Post, at, &path, None, Deadline::Upgrade).await?)?;
-    // `show` glues "success!" to its answer; the first value is the one that counts (recorded tidb 05, 13).
-    let mut values = json::values(&answer.body).map_err(|why| malformed(&answer, &why))?;
-    let first = values.swap_remove(0);
-    Ok((answer, first))
-}
-
-/// `/upgrade/show`: a text is the normal state, an object the upgrading one.
-pub async fn show(http: &Http, at: &Address) -> Reading<UpgradeState> {
-    let (answer, value) = upgrade(http, at, "show").await?;
-    match value {
-        Value::String(text) if text.contains("normal") => Ok(UpgradeState::Normal),
-        object @ Value::Object(_) => {
-            let wire: wire::Show = json::typed(object).map_err(|why| malformed(&answer, &why))?;
-            Ok(UpgradeState::Upgrading {
-                servers: wire.servers_num,
-                percent: wire.upgraded_percent,
-                is_consistent: wire.is_all_server_version_consistent,
-            })
+    /// The cluster's state. The answer is two JSON values glued together; only the first counts, and a mended server
+    /// that sends one is read as well (field report 54).
+    pub async fn upgrade_show(&self, at: &Address) -> Reading<UpgradeState> {
+        let answer = self.ask(at, &upgrade("show")).await?;
+        match first_value::<wire::Show>(&answer)?.0 {
+            wire::Show::Text(text) if text.contains("state is normal") => Ok(UpgradeState::Normal),
+            wire::Show::Text(text) => Err(answer.malformed(text)),
+            wire::Show::Upgrading(state) => Ok(state.into_cluster()),
         }
-        other => Err(malformed(&answer, &format!("neither the normal state nor an object: {other}"))),
+    }
+
+    /// Sets the state to upgrading, once. A failure may leave it set (contract section 7.2).
+    pub async fn upgrade_start(&self, at: &Address) -> Reading<StartAnswer> {
+        Ok(match self.upgrade_word(at, "start").await? {
+            Word::Success => StartAnswer::Success,
+            Word::Duplicated => StartAnswer::Duplicated,
+            Word::Other(text) => StartAnswer::Other(text),
+        })
+    }
+
+    /// Sets the state back to normal, once.
+    pub async fn upgrade_finish(&self, at: &Address) -> Reading<FinishAnswer> {
+        Ok(match self.upgrade_word(at, "finish").await? {
+            Word::Success => FinishAnswer::Success,
+            Word::Duplicated => FinishAnswer::Duplicated,
+            Word::Other(text) => FinishAnswer::Other(text),
+        })
+    }
+
+    /// 200 is not enough: the text decides (field report 57).
+    async fn upgrade_word(&self, at: &Address, operation: &str) -> Reading<Word> {
+        let answer = self.ask(at, &upgrade(operation)).await?;
+        let (text, _) = first_value::<String>(&answer)?;
+        Ok(match text.as_str() {
+            "success!" => Word::Success,
+            text if text.contains("duplicated operation") => Word::Duplicated,
+            text => Word::Other(Arc::from(text)),
+        })
+    }
+
+    /// The databases that can hold replicated tables, by name.
+    pub async fn databases(&self, at: &Address) -> Reading<Vec<String>> {
+        let answer = self.ask(at, &Call::get("/schema").of_kind(Kind::Tables)).await?;
+        let databases: Vec<wire::Database> = only_value(&answer)?;
+        let mut names: Vec<_> = databases.into_iter().map(|database| database.db_name).map(|name| name.shown).collect();
+        names.retain(|name| !SYSTEM_DATABASES.contains(&name.to_ascii_lowercase().as_str()));
+        names.sort();
+        Ok(names)
+    }
+
+    /// The tables of one database by id: the cheap way to name them, one request a database.
+    pub async fn tables_of(&self, at: &Address, database: &str) -> Reading<BTreeMap<TableId, String>> {
+        let call = Call::new(Method::Get, Kind::Tables, ["schema", database]).with_query("id_name_only", "true");
+        let answer = self.ask(at, &call).await?;
+        // A database without tables is written as null by Go.
+        let tables = only_value::<Option<Vec<wire::Table>>>(&answer)?.unwrap_or_default();
+        Ok(tables.into_iter().map(|table| (TableId(table.id), format!("{database}.{}", table.name.shown))).collect())
+    }
+
+    /// The name of one table by id, `database.table`. Finds partitions too, which the lists do not have.
+    pub async fn table(&self, at: &Address, id: TableId) -> Reading<String> {
+        let call = Call::new(Method::Get, Kind::Tables, ["db-table", &id.to_string()]);
+        let answer = self.ask(at, &call).await?;
+        let found: wire::DbTable = object(&answer)?;
+        Ok(format!("{}.{}", found.db_info.db_name.shown, found.table_info.name.shown))
+    }
+
+    async fn ask(&self, at: &Address, call: &Call) -> Reading<Answer> {
+        let answer = self.http.send(at, call).await?;
+        if answer.status == 200 { Ok(answer) } else { Err(tidb_failure_of(&answer)) }
     }
 }
 
-/// `/upgrade/start`. The status is always 200; the text tells which of the two it was.
-pub async fn start(http: &Http, at: &Address) -> Reading<StartAnswer> {
-    let (answer, value) = upgrade(http, at, "start").await?;
-    match value.as_str() {
-        Some("success!") => Ok(StartAnswer::Success),
-        Some(text) if text.contains("already in upgrading state") => Ok(StartAnswer::Duplicated),
-        Some(text) => Ok(StartAnswer::Other(text.into())),
-        None => Err(malformed(&answer, "not a text")),
-    }
+enum Word {
+    Success,
+    Duplicated,
+    Other(Arc<str>),
 }
 
-/// `/upgrade/finish`, likewise.
-pub async fn finish(http: &Http, at: &Address) -> Reading<FinishAnswer> {
-    let (answer, value) = upgrade(http, at, "finish").await?;
-    match value.as_str() {
-        Some("success!") => Ok(FinishAnswer::Success),
-        Some(text) if text.contains("already in normal state") => Ok(FinishAnswer::Duplicated),
-        Some(text) => Ok(FinishAnswer::Other(text.into())),
-        None => Err(malformed(&answer, "not a text")),
-    }
+/// The API takes `POST` only, `show` included (contract section 7.1).
+fn upgrade(operation: &str) -> Call {
+    Call::new(Method::Post, Kind::Upgrade, ["upgrade", operation])
 }
 
-/// The names of the user databases.
-pub async fn databases(http: &Http, at: &Address) -> Reading<Vec<String>> {
-    const SYSTEM: [&str; 5] = ["mysql", "sys", "information_schema", "performance_schema", "metrics_schema"];
-    let answer = get(http, at, "/schema").await?;
-    parse(&answer, |value| {
-        let all: Vec<wire::Database> = json::typed(value)?;
-        Ok(all
-            .into_iter()
-            .filter(|database| !SYSTEM.contains(&database.db_name.lower.as_str()))
-            .map(|database| database.db_name.original)
-            .collect())
-    })
-}
-
-/// The tables of a database by id: one request a database (recorded tidb 81).
-pub async fn tables(http: &Http, at: &Address, database: &str) -> Reading<Vec<(TableId, String)>> {
-    let segment: String = url::form_urlencoded::byte_serialize(database.as_bytes()).collect();
-    let path = format!("/schema/{}?id_name_only=true", segment.replace('+', "%20"));
-    let answer = get(http, at, &path).await?;
-    parse(&answer, |value| {
-        // A database without tables answers null.
-        let all: Option<Vec<wire::Table>> = json::typed(value)?;
-        let named = |table: wire::Table| (TableId(table.id), format!("{database}.{}", table.name.original));
-        Ok(all.unwrap_or_default().into_iter().map(named).collect())
-    })
-}
-
-/// One table by id, partitions included.
-pub async fn table(http: &Http, at: &Address, id: TableId) -> Reading<String> {
-    let answer = get(http, at, &format!("/db-table/{id}")).await?;
-    parse(&answer, |value| {
-        let wire: wire::DbTable = json::typed(value)?;
-        Ok(format!("{}.{}", wire.db_info.db_name.original, wire.table_info.name.original))
-    })
-}
+#[cfg(test)]
+#[path = "tidb_tests.rs"]
+mod tests;

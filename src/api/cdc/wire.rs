@@ -1,88 +1,204 @@
-//! The JSON shapes of `TiCDC`, v1 and v2 (contract sections 1.3 to 1.9). Unknown fields are ignored.
+//! The JSON of `TiCDC` as recorded from v7.5 and v8.5, both API versions. Unknown keys are ignored everywhere.
+
+use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::api::json::number;
+use super::super::wire::{Exact, whole, whole_or_null};
+use super::ChangefeedDetail as Detail;
+use crate::cluster::{
+    Address, Architecture, CaptureEntry, CaptureId, ChangefeedError, ChangefeedId, ChangefeedRow, ChangefeedState,
+    ClusterId, TableId, Tso,
+};
 
 /// `/api/v{1,2}/status`.
-#[derive(Debug, Deserialize)]
+#[derive(Deserialize)]
 pub(super) struct Status {
     pub(super) version: String,
     #[serde(default)]
     pub(super) git_hash: String,
-    #[serde(default)]
     pub(super) id: String,
-    pub(super) cluster_id: Option<String>,
+    pub(super) cluster_id: Option<Arc<str>>,
+    #[serde(default, deserialize_with = "whole_or_null")]
     pub(super) pid: Option<i64>,
     pub(super) is_owner: bool,
     pub(super) liveness: Option<serde_json::Value>,
 }
 
-/// An entry of the captures list.
-#[derive(Debug, Deserialize)]
-pub(super) struct Capture {
-    pub(super) id: String,
-    #[serde(alias = "is-owner")]
-    pub(super) is_owner: bool,
-    pub(super) address: String,
-    pub(super) cluster_id: Option<String>,
+/// The root `/status`: five keys in the classic architecture, all seven in the new one.
+#[derive(Deserialize)]
+pub(super) struct RootStatus {
+    pub(super) id: Option<String>,
+    cluster_id: Option<serde_json::Value>,
+    liveness: Option<serde_json::Value>,
 }
 
-/// An entry of the changefeed list, or a detail.
-#[derive(Debug, Deserialize)]
+impl RootStatus {
+    pub(super) const fn is_full(&self) -> bool {
+        self.cluster_id.is_some() || self.liveness.is_some()
+    }
+}
+
+/// `/config`, of which one key matters.
+#[derive(Deserialize)]
+pub(super) struct Config {
+    #[serde(default)]
+    newarch: bool,
+}
+
+impl Config {
+    pub(super) const fn architecture(&self) -> Architecture {
+        if self.newarch { Architecture::New } else { Architecture::Classic }
+    }
+}
+
+/// An element of the list of captures.
+#[derive(Deserialize)]
+pub(super) struct Capture {
+    id: String,
+    #[serde(alias = "is-owner")]
+    is_owner: bool,
+    address: String,
+    cluster_id: Option<Arc<str>>,
+}
+
+impl Capture {
+    pub(super) fn into_cluster(self) -> Result<CaptureEntry, String> {
+        let address = Address::parse(&self.address).map_err(|e| format!("capture {}: {e}", self.id))?;
+        Ok(CaptureEntry {
+            id: CaptureId::new(&self.id),
+            address,
+            cluster_id: self.cluster_id.filter(|id| !id.is_empty()).map(|id| ClusterId::new(&*id)),
+            is_owner: self.is_owner,
+        })
+    }
+}
+
+/// The error or warning of a changefeed.
+#[derive(Deserialize)]
+pub(super) struct RunningError {
+    #[serde(default)]
+    code: Arc<str>,
+    #[serde(default)]
+    message: Arc<str>,
+}
+
+impl RunningError {
+    fn into_cluster(self) -> ChangefeedError {
+        ChangefeedError { code: self.code, message: self.message }
+    }
+}
+
+/// An element of the list of changefeeds; `keyspace` stands for `namespace` in the new architecture.
+#[derive(Deserialize)]
 pub(super) struct Changefeed {
     #[serde(alias = "keyspace")]
-    pub(super) namespace: Option<String>,
-    pub(super) id: String,
-    #[serde(default)]
-    pub(super) state: String,
-    #[serde(default, alias = "checkpoint_ts", deserialize_with = "number")]
-    pub(super) checkpoint_tso: u64,
-    pub(super) error: Option<ChangefeedError>,
-    pub(super) task_status: Option<Vec<TaskStatus>>,
+    namespace: Option<Arc<str>>,
+    id: Arc<str>,
+    state: String,
+    #[serde(default, alias = "checkpoint_ts", deserialize_with = "whole_or_null")]
+    checkpoint_tso: Option<u64>,
+    error: Option<RunningError>,
 }
 
-/// The error of a changefeed.
-#[derive(Debug, Deserialize)]
-pub(super) struct ChangefeedError {
-    #[serde(default)]
-    pub(super) code: String,
-    #[serde(default)]
-    pub(super) message: String,
+impl Changefeed {
+    pub(super) fn into_cluster(self) -> ChangefeedRow {
+        ChangefeedRow {
+            id: changefeed_id(self.namespace, &self.id),
+            state: ChangefeedState::parse(&self.state),
+            checkpoint: self.checkpoint_tso.and_then(Tso::new),
+            error: self.error.map(RunningError::into_cluster),
+        }
+    }
 }
 
-/// Tables of one capture in a changefeed's detail; `table_ids` is omitted when empty.
-#[derive(Debug, Deserialize)]
+fn changefeed_id(namespace: Option<Arc<str>>, name: &str) -> ChangefeedId {
+    let namespace = namespace.filter(|ns| !ns.is_empty()).unwrap_or_else(|| Arc::from("default"));
+    ChangefeedId { namespace, name: Arc::from(name) }
+}
+
+/// `/api/v{1,2}/changefeeds/{id}`.
+#[derive(Deserialize)]
+pub(super) struct ChangefeedDetail {
+    state: String,
+    #[serde(default, alias = "checkpoint_ts", deserialize_with = "whole_or_null")]
+    checkpoint_tso: Option<u64>,
+    error: Option<RunningError>,
+    task_status: Option<Vec<TaskStatus>>,
+}
+
+/// The tables of one changefeed at one capture; `table_ids` is left out where there are none (contract 10.16).
+#[derive(Deserialize)]
 pub(super) struct TaskStatus {
-    pub(super) capture_id: String,
+    capture_id: String,
     #[serde(default)]
-    pub(super) table_ids: Option<Vec<i64>>,
+    table_ids: Option<Vec<Exact<i64>>>,
 }
 
-/// An entry of the processors list.
-#[derive(Debug, Deserialize)]
+impl ChangefeedDetail {
+    pub(super) fn into_cluster(self) -> Detail {
+        let placement = self.task_status.map(|tasks| {
+            tasks
+                .into_iter()
+                .map(|task| (CaptureId::new(&task.capture_id), table_ids(task.table_ids.unwrap_or_default())))
+                .collect()
+        });
+        Detail {
+            state: ChangefeedState::parse(&self.state),
+            checkpoint: self.checkpoint_tso.and_then(Tso::new),
+            error: self.error.map(RunningError::into_cluster),
+            placement,
+        }
+    }
+}
+
+/// An element of the list of processors.
+#[derive(Deserialize)]
 pub(super) struct Processor {
     #[serde(alias = "keyspace")]
-    pub(super) namespace: Option<String>,
-    pub(super) changefeed_id: String,
-    pub(super) capture_id: String,
+    namespace: Option<Arc<str>>,
+    changefeed_id: String,
+    capture_id: String,
 }
 
-/// A processor's detail; null where the capture has no entry for the changefeed.
-#[derive(Debug, Deserialize)]
+impl Processor {
+    pub(super) fn into_cluster(self) -> (ChangefeedId, CaptureId) {
+        (changefeed_id(self.namespace, &self.changefeed_id), CaptureId::new(&self.capture_id))
+    }
+}
+
+/// `/api/v{1,2}/processors/{changefeed}/{capture}`.
+#[derive(Deserialize)]
 pub(super) struct ProcessorDetail {
-    pub(super) table_ids: Option<Vec<i64>>,
+    pub(super) table_ids: Option<Vec<Exact<i64>>>,
 }
 
-/// The answer to a drain.
-#[derive(Debug, Deserialize)]
-pub(super) struct DrainCount {
+/// Ids in their order; the server's is random on every call (recorded/README 30).
+pub(super) fn table_ids(ids: Vec<Exact<i64>>) -> Vec<TableId> {
+    let mut ids: Vec<_> = ids.into_iter().map(|id| TableId(id.0)).collect();
+    ids.sort_unstable();
+    ids
+}
+
+/// The answer to a drain request.
+#[derive(Deserialize)]
+pub(super) struct Drained {
+    #[serde(deserialize_with = "whole")]
     pub(super) current_table_count: u64,
 }
 
-/// `POST /api/v2/tso`.
-#[derive(Debug, Deserialize)]
-pub(super) struct Tso {
-    pub(super) timestamp: u64,
-    pub(super) logic_time: u64,
+/// `/api/v2/tso`: milliseconds and a counter.
+#[derive(Deserialize)]
+pub(super) struct Time {
+    #[serde(deserialize_with = "whole")]
+    timestamp: u64,
+    #[serde(deserialize_with = "whole")]
+    logic_time: u64,
+}
+
+impl Time {
+    pub(super) fn into_tso(self) -> Option<Tso> {
+        let physical = self.timestamp.checked_mul(1 << 18)?;
+        Tso::new(physical.checked_add(self.logic_time)?)
+    }
 }
