@@ -13,7 +13,6 @@ use std::path::Path;
 use clap::Parser;
 use color_eyre::eyre::{Context, Result, eyre};
 
-use crate::api::status;
 use crate::cluster::Version;
 use crate::driver::clock::SystemClock;
 use crate::sim;
@@ -147,7 +146,7 @@ async fn run_status(args: Status) -> Result<u8> {
     if args.json {
         say(&serde_json::to_string(&document)?);
     } else {
-        say(status::render_text(&document).trim_end());
+        say(document.render_text().trim_end());
     }
     Ok(u8::from(!document.is_complete()))
 }

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
+pub mod cli;
 pub mod cluster;
 pub mod crash;
 pub mod driver;

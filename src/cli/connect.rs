@@ -5,8 +5,9 @@ use std::sync::Arc;
 use color_eyre::eyre::{Result, WrapErr};
 
 use super::args::{Cluster, ExecutorChoice, parse_duration};
-use crate::api::status::{self, StatusDocument};
-use crate::api::{Clients, Endpoints, Options, SweepAsk};
+use crate::api::http::{Deadlines, Options};
+use crate::api::status::StatusDocument;
+use crate::api::{Clients, Endpoints, SweepAsk};
 use crate::cluster::{Address, Clock, Version};
 use crate::driver::clock::SystemClock;
 use crate::driver::live::Live;
@@ -93,7 +94,7 @@ impl Plan {
         if is_simulated {
             policy = policy.at_speed(speed);
         }
-        let clients = Clients::new(self.target.endpoints(), options(&policy))?;
+        let clients = Clients::new(self.target.endpoints(), &options(&policy))?;
         let clock: Arc<dyn Clock> = Arc::new(clock);
         let (has_tidb, has_pd) = (!self.target.tidb.is_empty(), !self.target.pd.is_empty());
         let request = Request {
@@ -114,22 +115,18 @@ impl Plan {
 }
 
 fn options(policy: &Policy) -> Options {
-    Options {
-        call_upgrade: policy.call_upgrade,
-        call_drain: policy.call_drain,
-        call_other: policy.call_other,
-        ..Options::default()
-    }
+    let deadlines = Deadlines { upgrade: policy.call_upgrade, owner: policy.call_drain, other: policy.call_other };
+    Options { deadlines, ..Options::default() }
 }
 
 /// Reads a cluster once.
 pub(super) async fn read_status(cluster: &Cluster, clock: &SystemClock) -> Result<StatusDocument> {
     let target = Target::from(cluster);
-    let clients = Clients::new(target.endpoints(), options(&Policy::default()))?;
+    let clients = Clients::new(target.endpoints(), &options(&Policy::default()))?;
     let ask = SweepAsk { target: None, placement: true };
     let cdc = async { clients.sweep_cdc(&ask, clock).await };
     let tidb = async { if target.tidb.is_empty() { None } else { Some(clients.sweep_tidb(clock).await) } };
     let pd = async { if target.pd.is_empty() { None } else { Some(clients.sweep_pd(clock).await) } };
     let (cdc, tidb, pd) = tokio::join!(cdc, tidb, pd);
-    Ok(status::document(&cdc, tidb.as_ref(), pd.as_ref(), clock.now()))
+    Ok(StatusDocument::new(&cdc, tidb.as_ref(), pd.as_ref(), clock.now()))
 }
