@@ -1,6 +1,8 @@
 //! Integration tests.
 
 #[cfg(test)]
+mod architecture;
+#[cfg(test)]
 mod cli;
 #[cfg(test)]
 mod rollout_sim;

@@ -112,7 +112,8 @@ async fn a_drain_that_cannot_end_pauses_and_names_the_changefeed() {
     assert_eq!(paused["data"]["step"], "capture/drain");
     assert!(paused["data"]["choices"].as_array().is_some_and(|choices| choices.len() > 1));
     assert_eq!(last(&lines)["data"]["owed"][0]["target"], running.captures[1].as_str());
-    assert_eq!(referee(&running)["stops"].as_array().map(Vec::len), Some(0));
+    // Ports are the system's choice and so is the order of the nodes: another one may have been done before.
+    assert_eq!(referee(&running)["restarts"][&running.captures[1]], Value::Null);
 }
 
 #[tokio::test(flavor = "multi_thread")]
