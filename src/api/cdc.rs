@@ -8,7 +8,7 @@ mod wire;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-use super::error::failure_of;
+use super::error::cdc_failure;
 use super::http::{Answer, Call, Http, Kind, Method};
 use super::wire as json;
 use crate::cluster::{
@@ -140,6 +140,13 @@ impl Cdc {
         Ok(json::object::<wire::ChangefeedDetail>(&answer)?.into_cluster())
     }
 
+    /// State and checkpoint of one changefeed without its configuration and tables: the cheap way to watch one.
+    pub async fn changefeed_status(&self, at: &Address, id: &ChangefeedId) -> Reading<ChangefeedDetail> {
+        let call = path(ApiVersion::V2, &["changefeeds", &id.name, "status"]).with_query("namespace", &id.namespace);
+        let answer = self.get(at, &call).await?;
+        Ok(json::object::<wire::ChangefeedDetail>(&answer)?.into_cluster())
+    }
+
     /// Which changefeeds have processors, and at which captures, those without tables included (contract 1.7).
     pub async fn processors(&self, at: &Address, api: ApiVersion) -> Reading<Vec<(ChangefeedId, CaptureId)>> {
         let answer = self.get(at, &path(api, &["processors"]).of_kind(Kind::Tables)).await?;
@@ -210,7 +217,7 @@ impl Cdc {
 
     async fn success(&self, at: &Address, call: &Call) -> Reading<Answer> {
         let answer = self.http.send(at, call).await?;
-        if (200..300).contains(&answer.status) { Ok(answer) } else { Err(failure_of(&answer)) }
+        if (200..300).contains(&answer.status) { Ok(answer) } else { Err(cdc_failure(&answer)) }
     }
 }
 

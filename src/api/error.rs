@@ -75,7 +75,7 @@ fn is_broken_hop(message: &str) -> bool {
 }
 
 /// The failure in a `TiCDC` answer that is no success.
-pub(super) fn failure_of(answer: &Answer) -> Failure {
+pub fn cdc_failure(answer: &Answer) -> Failure {
     let (code, message) = match ErrorBody::read(&answer.body) {
         Some(body) => (body.error_code, body.error_msg),
         None => (String::new(), plain_text(answer)),
@@ -96,7 +96,7 @@ fn failure(answer: &Answer, status: u16, code: &str, message: &str) -> Failure {
 
 /// The failure in a `TiDB` answer that is no success: errors are plain text under 400, and 500 is empty while the
 /// server starts or stops (contract sections 7.1 and 7.4).
-pub(super) fn tidb_failure_of(answer: &Answer) -> Failure {
+pub fn tidb_failure(answer: &Answer) -> Failure {
     let message = plain_text(answer);
     let kind = match answer.status {
         400 if message.contains("HTTP request to an HTTPS server") => FailureKind::Tls,

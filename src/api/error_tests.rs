@@ -69,7 +69,7 @@ fn answer(status: u16, body: &str) -> Answer {
 fn an_error_document_counts_under_any_content_type() {
     let body = "{\n    \"error_msg\": \"[CDC:ErrVersionIncompatible]version is incompatible: TiKV v6\",\n    \
                 \"error_code\": \"CDC:ErrVersionIncompatible\"\n}";
-    let failure = failure_of(&answer(503, body));
+    let failure = cdc_failure(&answer(503, body));
     assert_eq!(failure.kind, FailureKind::IncompatibleTikv);
     assert_eq!(failure.code.as_deref(), Some("CDC:ErrVersionIncompatible"));
     assert_eq!(&*failure.message, "version is incompatible: TiKV v6");
@@ -79,17 +79,17 @@ fn an_error_document_counts_under_any_content_type() {
 
 #[test]
 fn an_empty_code_is_no_code() {
-    let failure = failure_of(&answer(500, r#"{"error_msg":"election: no leader","error_code":""}"#));
+    let failure = cdc_failure(&answer(500, r#"{"error_msg":"election: no leader","error_code":""}"#));
     assert_eq!((failure.kind, failure.code), (FailureKind::NoOwner, None));
 }
 
 #[test]
 fn tidb_refuses_in_plain_text_and_its_500_is_empty() {
-    let refused = tidb_failure_of(&answer(400, "This API only support POST method"));
+    let refused = tidb_failure(&answer(400, "This API only support POST method"));
     assert_eq!(refused.kind, FailureKind::TidbRefused);
     assert_eq!(&*refused.message, "This API only support POST method");
-    assert_eq!(tidb_failure_of(&answer(500, "")).kind, FailureKind::Empty500);
-    assert_eq!(tidb_failure_of(&answer(404, "404 page not found\n")).kind, FailureKind::NoRoute);
+    assert_eq!(tidb_failure(&answer(500, "")).kind, FailureKind::Empty500);
+    assert_eq!(tidb_failure(&answer(404, "404 page not found\n")).kind, FailureKind::NoRoute);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A server of raw bytes, for tests: it answers exactly what it is told, well formed or not.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -63,6 +64,11 @@ async fn converse(
         if stream.read_buf(&mut bytes).await.unwrap_or(0) == 0 {
             return;
         }
+        // The first byte of a TLS handshake: a server of plain HTTP answers that in plain text.
+        if bytes.first() == Some(&0x16) {
+            let _ = stream.write_all(&reply(400, "text/plain", "bad request")).await;
+            return;
+        }
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
         let length = head.lines().find_map(|line| {
@@ -80,6 +86,35 @@ async fn converse(
             None => std::future::pending::<()>().await,
         }
         return;
+    }
+}
+
+/// Answers by request line, which may be set while the server runs. Any other line is 404.
+#[derive(Clone, Default)]
+pub(super) struct Routes(Arc<Mutex<HashMap<String, Vec<u8>>>>);
+
+impl Routes {
+    /// A server with these answers, none yet.
+    pub(super) async fn serve() -> (Self, Fake) {
+        let routes = Self::default();
+        let answers = routes.clone();
+        let fake = Fake::new(move |line| {
+            let found = answers.0.lock().unwrap().get(line).cloned();
+            Some(found.unwrap_or_else(|| reply(404, "text/plain", "404 page not found")))
+        })
+        .await;
+        (routes, fake)
+    }
+
+    /// Sets the answer to one request line: 200 with this JSON.
+    pub(super) fn ok(&self, line: &str, body: impl AsRef<str>) -> &Self {
+        self.set(line, json(200, body.as_ref()))
+    }
+
+    /// Sets the answer to one request line.
+    pub(super) fn set(&self, line: &str, bytes: Vec<u8>) -> &Self {
+        self.0.lock().unwrap().insert(line.to_owned(), bytes);
+        self
     }
 }
 

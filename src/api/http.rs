@@ -305,9 +305,7 @@ fn below_http(error: &reqwest::Error) -> Failure {
             kind = match io.kind() {
                 io::ErrorKind::ConnectionRefused => FailureKind::Refused,
                 io::ErrorKind::TimedOut => FailureKind::Timeout,
-                _ if io.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>) => {
-                    FailureKind::Tls
-                }
+                _ if is_tls(io) => FailureKind::Tls,
                 _ => kind,
             };
         }
@@ -321,6 +319,13 @@ fn below_http(error: &reqwest::Error) -> Failure {
         message = error.to_string();
     }
     Failure::local(kind, one_line(&message))
+}
+
+/// Whether a TLS error hides in an input error, which may itself be wrapped in another.
+fn is_tls(error: &io::Error) -> bool {
+    error
+        .get_ref()
+        .is_some_and(|inner| inner.is::<rustls::Error>() || inner.downcast_ref::<io::Error>().is_some_and(is_tls))
 }
 
 #[cfg(test)]

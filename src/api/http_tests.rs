@@ -28,7 +28,7 @@ async fn what_broke_below_http_is_named() {
 #[tokio::test]
 async fn each_kind_of_call_has_its_deadline() {
     let short = Duration::from_millis(1);
-    let long = Duration::from_secs(600);
+    let long = Duration::from_mins(10);
     let silent = Fake::new(|_| None).await;
     for (kind_of_call, deadlines) in [
         (Kind::Read, Deadlines { other: short, owner: long, upgrade: long }),
@@ -69,7 +69,7 @@ async fn a_server_that_speaks_no_tls_is_named_so() {
     let plain = Fake::always(reply(200, "text/plain", "hello")).await;
     let http = Http::new(&Options { tls: Some(Tls::default()), ..Options::default() }).unwrap();
     let failure = http.send(&plain.address, &Call::get("/x")).await.unwrap_err();
-    assert!(matches!(failure.kind, FailureKind::Tls | FailureKind::Network), "{failure:?}");
+    assert_eq!(failure.kind, FailureKind::Tls, "{failure:?}");
     assert!(failure.request.starts_with("GET https://"));
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::error::failure_of;
+use super::error::cdc_failure;
 use super::http::{Call, Http};
 use super::wire::object;
 use crate::cluster::{Address, Reading, Version};
@@ -16,7 +16,7 @@ struct VersionBody {
 pub async fn version(http: &Http, at: &Address) -> Reading<Version> {
     let answer = http.send(at, &Call::get("/pd/api/v1/version")).await?;
     if answer.status != 200 {
-        return Err(failure_of(&answer));
+        return Err(cdc_failure(&answer));
     }
     let body: VersionBody = object(&answer)?;
     Version::parse(&body.version).map_err(|e| answer.malformed(e.to_string()))

@@ -261,3 +261,7 @@ fn strangers(nodes: &[NodeReading], groups: &[GroupSweep]) -> BTreeSet<Address> 
         .map(|entry| entry.address.clone())
         .collect()
 }
+
+#[cfg(test)]
+#[path = "sweep_tests.rs"]
+mod tests;

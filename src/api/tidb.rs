@@ -7,7 +7,7 @@ mod wire;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::error::tidb_failure_of;
+use super::error::tidb_failure;
 use super::http::{Answer, Call, Http, Kind, Method};
 use super::wire::{first_value, object, only_value};
 use crate::cluster::tidb::TidbAll;
@@ -115,7 +115,7 @@ impl Tidb {
 
     async fn ask(&self, at: &Address, call: &Call) -> Reading<Answer> {
         let answer = self.http.send(at, call).await?;
-        if answer.status == 200 { Ok(answer) } else { Err(tidb_failure_of(&answer)) }
+        if answer.status == 200 { Ok(answer) } else { Err(tidb_failure(&answer)) }
     }
 }
 
