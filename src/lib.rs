@@ -55,7 +55,7 @@
 //! - A new *fact about a server*: a function in [`api`], a named outcome in [`cluster`], a recording under
 //!   `tests/fixtures/recorded`, and the same answer in [`sim`], written a second time.
 //! - The new architecture of `TiCDC`: liveness and architecture are read per node already
-//!   ([`cluster::cdc`]); its tables call belongs beside the processors in [`api::sweep`], its evidence beside the
+//!   ([`cluster::cdc`]); its tables call belongs beside the processors in `api::sweep`, its evidence beside the
 //!   classic one in [`rollout::evidence`].
 #![forbid(unsafe_code)]
 
