@@ -1,0 +1,63 @@
+//! The simulator held to real servers: put into the situation of a recording it must give the same status, content type
+//! and JSON shape, and go through the same states in the same order.
+//!
+//! Every file under `tests/fixtures/recorded` for `tidb`, `cdc-classic` and `cdc-classic-more` is accounted for by name:
+//! as an exchange, as a sequence, or among those left out with the reason.
+
+mod exchanges;
+mod sequences;
+mod shape;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+/// The folders the simulator is held to. `cdc-v7.5` is another release, which only the clients have to read.
+pub(crate) const FOLDERS: [&str; 3] = ["tidb", "cdc-classic", "cdc-classic-more"];
+
+/// What a recording may be of that this test cannot be about. None of these is in the fixtures.
+const LEFT_OUT: &[(&str, &str)] = &[
+    ("cdc-classic/32-v2-changefeed-synced", "`synced` is not served: no client of ours asks it"),
+    ("cdc-classic/36-metrics-head", "metrics"),
+    ("cdc-classic/37-etcd-keys", "a dump of etcd"),
+    ("cdc-classic/69-etcd-after-drain", "a dump of etcd"),
+    ("cdc-classic/90-etcd-after-kill9", "a dump of etcd"),
+    ("tidb/16-ddl-during-upgrading", "a transcript of SQL"),
+    ("tidb/17-etcd-during-upgrading", "a dump of etcd"),
+    ("tidb/19-ddl-queued-then-finish", "a transcript of SQL"),
+    ("tidb/22-ddl-jobs-after-finish", "a transcript of SQL"),
+    ("tidb/86-ddl-history", "`/ddl/history`"),
+];
+
+pub(crate) fn recorded(name: &str) -> Value {
+    let path = root().join(format!("{name}.json"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/recorded")
+}
+
+#[test]
+fn every_recording_is_accounted_for_by_name() {
+    let mut files = BTreeSet::new();
+    for folder in FOLDERS {
+        for entry in std::fs::read_dir(root().join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            files.insert(format!("{folder}/{}", path.file_stem().unwrap().to_string_lossy()));
+        }
+    }
+    let mut named: Vec<String> = exchanges::names();
+    named.extend(sequences::NAMES.iter().map(|name| (*name).to_owned()));
+    let once: BTreeSet<String> = named.iter().cloned().collect();
+    assert_eq!(once.len(), named.len(), "a recording is named twice");
+    for (name, why) in LEFT_OUT {
+        assert!(!files.contains(*name), "{name} is a fixture although it is left out: {why}");
+    }
+    let missing: Vec<_> = files.difference(&once).collect();
+    let unknown: Vec<_> = once.difference(&files).collect();
+    assert!(missing.is_empty(), "no test accounts for {missing:?}");
+    assert!(unknown.is_empty(), "no recording is named {unknown:?}");
+}

@@ -1,0 +1,2 @@
+//! Sequences.
+pub(crate) const NAMES: &[&str] = &[];
