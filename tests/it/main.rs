@@ -1,1 +1,6 @@
 //! Integration tests.
+
+#[cfg(test)]
+mod conformance_clients;
+#[cfg(test)]
+mod support;
