@@ -44,6 +44,11 @@ impl Version {
         Ok(Self { raw: Arc::from(raw), release })
     }
 
+    /// v0.0.0: older than everything; stands where no target was named.
+    pub fn zero() -> Self {
+        Self { raw: Arc::from("v0.0.0"), release: semver::Version::new(0, 0, 0) }
+    }
+
     /// The text as the server wrote it, without `TiDB`'s prefix.
     pub fn as_str(&self) -> &str {
         &self.raw

@@ -1,6 +1,24 @@
 //! Integration tests.
 
 #[cfg(test)]
+mod architecture;
+#[cfg(test)]
+mod cli;
+#[cfg(test)]
 mod conformance_clients;
+#[cfg(test)]
+mod rollout_sim;
+#[cfg(test)]
+mod sim_chaos;
+#[cfg(test)]
+mod sim_http;
+#[cfg(test)]
+mod sim_scenario;
+#[cfg(test)]
+mod sim_support;
+#[cfg(test)]
+mod sim_tidb;
+#[cfg(test)]
+mod sim_world;
 #[cfg(test)]
 mod support;

@@ -1,0 +1,154 @@
+//! A rollout without a screen: what changes is written, line by line, as text or JSON.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::args::Format;
+use super::output::{say, warn};
+use super::signals::Signals;
+use crate::cluster::Timestamp;
+use crate::cluster::units::spoken;
+use crate::driver::Started;
+use crate::rollout::effect::Cut;
+use crate::rollout::event::{Event, Fact, Weight};
+use crate::rollout::view::OwedView;
+
+/// Runs it to its end; the exit code.
+pub(super) async fn run(mut started: Started, format: Format, timeout: Option<Duration>) -> u8 {
+    let mut signals = Signals::new();
+    let deadline = async {
+        match timeout {
+            Some(after) => tokio::time::sleep(after).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::pin!(deadline);
+    let mut is_late = false;
+    loop {
+        tokio::select! {
+            event = started.events.recv() => match event {
+                Ok(event) => {
+                    write(&event, format);
+                    match event.fact {
+                        Fact::Paused(question) => {
+                            let reason = format!("Paused, waiting for a person: {}", question.message());
+                            started.handle.end(Cut::Paused, reason);
+                        }
+                        Fact::RolloutEnded { ending, .. } => return ending.exit_code,
+                        _ => {}
+                    }
+                }
+                Err(RecvError::Lagged(missed)) => warn(&format!("{missed} events were not shown")),
+                Err(RecvError::Closed) => return 1,
+            },
+            () = &mut deadline, if !is_late => {
+                is_late = true;
+                let after = timeout.unwrap_or_default();
+                started.handle.end(Cut::TimedOut, format!("Timed out after {}.", spoken(after)));
+            }
+            name = signals.next() => {
+                if signals.count() > 1 {
+                    return 130;
+                }
+                let reason = format!("Interrupted ({name}); nothing new was started.");
+                started.handle.end(Cut::Interrupted, reason);
+            }
+        }
+    }
+}
+
+fn write(event: &Event, format: Format) {
+    match format {
+        Format::Json if event.fact.is_public() => say(&json_line(event)),
+        // What a person has to do or know does not belong among the lines that scripts read.
+        Format::Json if event.fact.weight() == Weight::Warning => warn(&event.fact.line()),
+        Format::Json => {}
+        Format::Text => {
+            if event.fact.weight() != Weight::Detail || matches!(event.fact, Fact::DrainProgress { .. }) {
+                say(&format!("{}  {}", rfc3339(event.at), event.fact.line()));
+            }
+            if let Fact::RolloutEnded { owed, .. } = &event.fact {
+                for line in owed_lines(owed) {
+                    say(&line);
+                }
+            }
+        }
+    }
+}
+
+/// One event as a JSON line.
+pub(super) fn json_line(event: &Event) -> String {
+    json!({ "at": rfc3339(event.at), "event": event.fact.name(), "data": event.fact.data() }).to_string()
+}
+
+/// What is left behind, for people; nothing if nothing is.
+pub(super) fn owed_lines(owed: &[OwedView]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for owed in owed {
+        lines.push(format!("  still owed: {}", owed.what));
+        lines.push(format!("     to pay it: {}", owed.how));
+    }
+    lines
+}
+
+/// RFC 3339 in UTC with milliseconds.
+pub(super) fn rfc3339(at: Timestamp) -> String {
+    jiff::Timestamp::from_millisecond(at.wall_ms).map_or_else(|_| String::new(), |at| format!("{at:.3}"))
+}
+
+/// Waits for the plan, or for the reason why there is none, and prints it; the exit code.
+pub(super) async fn dry_run(mut started: Started, format: Format) -> u8 {
+    let mut signals = Signals::new();
+    let code = loop {
+        let event = tokio::select! {
+            event = started.events.recv() => event,
+            _ = signals.next() => break 130,
+        };
+        match event.map(|event| event.fact) {
+            Ok(Fact::RolloutStarted { steps, from, to, .. }) => {
+                match format {
+                    Format::Json => say(&json!({ "plan": { "steps": steps } }).to_string()),
+                    Format::Text => {
+                        say(&format!("plan: upgrade {} → {to}, {} steps", from.unwrap_or_default(), steps.len()));
+                        let width = steps.iter().map(|step| step.target.len()).max().unwrap_or(0);
+                        for (n, step) in steps.iter().enumerate() {
+                            let phases = step.phases.join(", ").replace('_', " ");
+                            say(&format!("{:>3}  {:width$}  {phases}", n + 1, step.target));
+                        }
+                        say("nothing was changed");
+                    }
+                }
+                break 0;
+            }
+            Ok(Fact::RolloutEnded { ending, .. }) => {
+                match format {
+                    Format::Json if ending.exit_code == 0 => say(&json!({ "plan": { "steps": [] } }).to_string()),
+                    Format::Json => {
+                        say(&json!({ "plan": null, "outcome": ending.outcome, "reason": ending.reason }).to_string());
+                    }
+                    Format::Text => say(&ending.reason),
+                }
+                break ending.exit_code;
+            }
+            Ok(_) | Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => break 1,
+        }
+    };
+    started.handle.stop();
+    let _ = Arc::clone(&started.handle.view().borrow());
+    code
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_rfc_3339_in_utc_with_milliseconds() {
+        assert_eq!(rfc3339(Timestamp::new(1_796_072_632_050, 0)), "2026-11-30T21:03:52.050Z");
+        assert_eq!(rfc3339(Timestamp::new(1_796_072_632_000, 0)), "2026-11-30T21:03:52.000Z");
+    }
+}

@@ -1,0 +1,260 @@
+//! The only async glue: it polls, calls, runs executors and feeds the engine.
+//!
+//! One actor owns the engine; pollers, calls and acts are tasks that send it inputs. It publishes the newest view on a
+//! `watch` channel (a slow reader can never hold the rollout back) and facts on a bounded `broadcast`. It refuses to know
+//! the screen, the command line and the simulator. One invariant: an effect is counted as outstanding before its task
+//! is spawned, so *idle* never lies.
+
+pub mod clock;
+pub mod handle;
+pub mod live;
+pub mod poller;
+pub mod servers;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{broadcast, mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::cluster::Clock;
+use crate::exec::Executor;
+use crate::rollout::effect::{Cut, Effect, Input, Pace, Watch};
+use crate::rollout::event::Event;
+use crate::rollout::policy::Policy;
+use crate::rollout::view::{Mode, View};
+use crate::rollout::{Engine, Request, StepOutput};
+use handle::{Handle, Order};
+use poller::{Poller, Source};
+use servers::Servers;
+
+/// Everything a rollout runs with.
+pub struct Setup {
+    /// What is asked.
+    pub request: Request,
+    /// The numbers.
+    pub policy: Policy,
+    /// The servers.
+    pub servers: Arc<dyn Servers>,
+    /// How processes are restarted; watching needs none.
+    pub executor: Option<Arc<dyn Executor>>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Whether the cluster goes on being read after the end, for a screen that is still open.
+    pub lingers: bool,
+}
+
+/// Inputs that may wait to be taken in.
+const INPUTS: usize = 256;
+/// Events a reader may be behind before it is told that it missed some.
+const EVENTS: usize = 4_096;
+/// How long calls in flight are waited for when the rollout is ended from outside.
+const LAST_CALLS: Duration = Duration::from_secs(30);
+
+/// A rollout under way.
+pub struct Started {
+    /// The readers' end.
+    pub handle: Handle,
+    /// Every event from the first one on.
+    pub events: broadcast::Receiver<Event>,
+    /// Ends with the last view.
+    pub task: JoinHandle<Arc<View>>,
+}
+
+/// Starts a rollout.
+pub fn start(setup: Setup) -> Started {
+    let engine = Engine::new(setup.request.clone(), setup.policy.clone());
+    let (view_in, view_out) = watch::channel(Arc::new(engine.view()));
+    let (events, first_events) = broadcast::channel(EVENTS);
+    let (orders_in, orders) = mpsc::channel(16);
+    let (inputs_in, inputs) = mpsc::channel(INPUTS);
+    let (watch_in, watch_out) = watch::channel(Watch { pace: Pace::Moving, target: None });
+    let (idle_in, idle_out) = watch::channel(false);
+    let stop = CancellationToken::new();
+    let handle = Handle::new(view_out, events.clone(), orders_in, idle_out, stop.clone(), Arc::clone(&setup.clock));
+    let pollers = CancellationToken::new();
+    let sources = [
+        (Source::Cdc, true),
+        (Source::Tidb, setup.request.has_tidb),
+        (Source::Pd, setup.request.has_pd),
+        (Source::Names, setup.request.has_tidb),
+    ];
+    for (source, _) in sources.into_iter().filter(|(_, is_wanted)| *is_wanted) {
+        let poller = Poller {
+            source,
+            servers: Arc::clone(&setup.servers),
+            clock: Arc::clone(&setup.clock),
+            policy: setup.policy.clone(),
+            watch: watch_out.clone(),
+            inputs: inputs_in.clone(),
+            stop: pollers.clone(),
+        };
+        tokio::spawn(poller.run());
+    }
+    let actor = Actor {
+        engine,
+        setup,
+        inputs,
+        inputs_in,
+        orders,
+        view: view_in,
+        events,
+        watch: watch_in,
+        idle: idle_in,
+        handle: handle.clone(),
+        outstanding: 0,
+    };
+    let task = tokio::spawn(async move {
+        let last = actor.run(stop).await;
+        pollers.cancel();
+        last
+    });
+    Started { handle, events: first_events, task }
+}
+
+struct Actor {
+    engine: Engine,
+    setup: Setup,
+    inputs: mpsc::Receiver<Input>,
+    inputs_in: mpsc::Sender<Input>,
+    orders: mpsc::Receiver<Order>,
+    view: watch::Sender<Arc<View>>,
+    events: broadcast::Sender<Event>,
+    watch: watch::Sender<Watch>,
+    idle: watch::Sender<bool>,
+    handle: Handle,
+    outstanding: usize,
+}
+
+impl Actor {
+    async fn run(mut self, stop: CancellationToken) -> Arc<View> {
+        let mut wake = self.take(Input::Tick);
+        loop {
+            if self.is_over() && !self.setup.lingers {
+                break;
+            }
+            let _ = self.idle.send_replace(self.outstanding == 0 && self.inputs.is_empty());
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {
+                    self.wind_up().await;
+                    break;
+                }
+                Some(order) = self.orders.recv() => {
+                    let now = self.setup.clock.now();
+                    let (permission, out) = self.engine.command(now, &order.who, order.command);
+                    wake = self.carry_out(out);
+                    self.publish();
+                    // A reader that has gone does not wait for its answer.
+                    let _ = order.reply.send(permission);
+                }
+                Some(input) = self.inputs.recv() => {
+                    wake = self.take(input);
+                    // A burst of inputs costs one view.
+                    let mut rest = VecDeque::new();
+                    while let Ok(input) = self.inputs.try_recv() {
+                        rest.push_back(input);
+                    }
+                    while let Some(input) = rest.pop_front() {
+                        wake = self.take(input);
+                    }
+                    self.publish();
+                }
+                () = tokio::time::sleep(wake) => {
+                    wake = self.take(Input::Tick);
+                    self.publish();
+                }
+            }
+        }
+        self.publish();
+        let _ = self.idle.send_replace(true);
+        Arc::clone(&self.view.borrow())
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self.view.borrow().mode, Mode::Ended(_))
+    }
+
+    /// Ends from outside: nothing new starts, calls in flight are waited for, what is owed is said.
+    async fn wind_up(&mut self) {
+        if self.is_over() {
+            return;
+        }
+        let (cut, reason) = self
+            .handle
+            .cut()
+            .unwrap_or_else(|| (Cut::Interrupted, "Interrupted; the servers go on with what they have.".to_owned()));
+        let who = crate::rollout::command::Who::new("signal");
+        let now = self.setup.clock.now();
+        let (_, out) = self.engine.command(now, &who, crate::rollout::command::Command::Pause);
+        self.carry_out(out);
+        let last = tokio::time::sleep(LAST_CALLS);
+        tokio::pin!(last);
+        while self.outstanding > 0 {
+            tokio::select! {
+                () = &mut last => break,
+                Some(input) = self.inputs.recv() => { self.take(input); }
+            }
+        }
+        self.take(Input::Cut { cut, reason });
+    }
+
+    /// Gives the engine an input and does what it says; how long until it wants the time told.
+    fn take(&mut self, input: Input) -> Duration {
+        if matches!(input, Input::Answer { .. } | Input::Outcome { .. }) {
+            self.outstanding = self.outstanding.saturating_sub(1);
+        }
+        let now = self.setup.clock.now();
+        let out = self.engine.step(now, input);
+        self.carry_out(out)
+    }
+
+    fn carry_out(&mut self, out: StepOutput) -> Duration {
+        for event in out.events {
+            // Nobody listening is no error: the view says the same.
+            let _ = self.events.send(event);
+        }
+        for effect in out.effects {
+            self.perform(effect);
+        }
+        let now = self.setup.clock.now();
+        out.wake_at.map_or(Duration::from_secs(5), |at| at.since(now)).max(Duration::from_millis(5))
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        let inputs = self.inputs_in.clone();
+        match effect {
+            Effect::Watch(watch) => {
+                self.watch.send_replace(watch);
+            }
+            Effect::Call { id, call } => {
+                self.outstanding += 1;
+                let (servers, clock) = (Arc::clone(&self.setup.servers), Arc::clone(&self.setup.clock));
+                tokio::spawn(async move {
+                    let sent_at = clock.now();
+                    let answer = servers.call(call).await;
+                    let _ = inputs.send(Input::Answer { id, sent_at, answer }).await;
+                });
+            }
+            Effect::Exec { id, action } => {
+                self.outstanding += 1;
+                let executor = self.setup.executor.clone();
+                tokio::spawn(async move {
+                    let outcome = match executor {
+                        Some(executor) => executor.perform(action).await,
+                        None => {
+                            crate::rollout::effect::ActionOutcome::Failed { message: "there is no executor".to_owned() }
+                        }
+                    };
+                    let _ = inputs.send(Input::Outcome { id, outcome }).await;
+                });
+            }
+        }
+    }
+
+    fn publish(&self) {
+        self.view.send_replace(Arc::new(self.engine.view()));
+    }
+}

@@ -1,0 +1,99 @@
+//! What an operator may say, and when it is refused.
+
+use serde::{Deserialize, Serialize};
+
+/// A command, as keys, choices and headless mode give it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    /// Run the next phase, then wait again.
+    Step,
+    /// Run phase after phase until something asks for a person.
+    Continue,
+    /// Start nothing new; what the servers already do goes on and stays visible.
+    Pause,
+    /// Try the phase that asked for a person again.
+    Retry,
+    /// Give the phase that ran into its deadline as much time again.
+    Wait,
+    /// The thing the rollout cannot see has been done: the hand-over of PD and `TiKV`.
+    Confirm,
+    /// Give the rollout up; says what that leaves behind.
+    Abort,
+    /// After an abort: restart the drained capture on the binary it has.
+    Recover,
+    /// After an abort: start a process that was stopped.
+    Start,
+    /// After an abort: send `/upgrade/finish`, so that user DDL runs again.
+    Finish,
+    /// After an abort: end, and accept what is still owed.
+    Close,
+}
+
+impl Command {
+    /// Every command, in the order help shows them.
+    pub const ALL: [Self; 11] = [
+        Self::Step,
+        Self::Continue,
+        Self::Pause,
+        Self::Retry,
+        Self::Wait,
+        Self::Confirm,
+        Self::Abort,
+        Self::Recover,
+        Self::Start,
+        Self::Finish,
+        Self::Close,
+    ];
+
+    /// The stable name, as in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Step => "step",
+            Self::Continue => "continue",
+            Self::Pause => "pause",
+            Self::Retry => "retry",
+            Self::Wait => "wait",
+            Self::Confirm => "confirm",
+            Self::Abort => "abort",
+            Self::Recover => "recover",
+            Self::Start => "start",
+            Self::Finish => "finish",
+            Self::Close => "close",
+        }
+    }
+
+    /// What it does, in one line.
+    pub const fn help(self) -> &'static str {
+        match self {
+            Self::Step => "run the next phase, then wait",
+            Self::Continue => "run on until something needs a person",
+            Self::Pause => "start nothing new; the servers go on with what they have",
+            Self::Retry => "try the waiting phase again",
+            Self::Wait => "give the waiting phase as much time again",
+            Self::Confirm => "say that the hand-over has been done",
+            Self::Abort => "give the rollout up, and see what that leaves",
+            Self::Recover => "after an abort: restart the drained capture on the binary it has",
+            Self::Start => "after an abort: start the stopped process again",
+            Self::Finish => "after an abort: let user DDL run again",
+            Self::Close => "after an abort: end here, with what is still owed",
+        }
+    }
+}
+
+/// Who gave a command: a person at a terminal, or the program on somebody's behalf.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Who {
+    /// `user@host`, `headless`, `signal`.
+    pub name: String,
+}
+
+impl Who {
+    /// A name as it will be recorded.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into() }
+    }
+}
+
+/// Whether a command may be given now; if not, why.
+pub type Permission = Result<(), String>;

@@ -1,0 +1,406 @@
+//! What may be said when, and what it does. One table of permissions that screen, headless mode and help read.
+
+use super::command::{Command, Permission, Who};
+use super::effect::{Component, Effect};
+use super::engine::{Engine, StepOutput};
+use super::event::Fact;
+use super::obligation::Debt;
+use super::plan::{Phase, Step, Target};
+use super::view::{Choice, Ending, Mode, Outcome, PhaseKind, PhaseState, Question, StepKind};
+use crate::cluster::Timestamp;
+
+/// Where the rollout is in its life.
+#[derive(Clone, Debug)]
+pub struct State {
+    life: Life,
+    is_auto: bool,
+    is_paused: bool,
+    is_granted: bool,
+    question: Option<Question>,
+    /// A machine asked for its deadline to count from now.
+    pub(super) reset_spent: bool,
+    /// Who aborted, in which phase.
+    aborted: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Life {
+    Reading,
+    Watching,
+    Going,
+    Aborted,
+    Ended(Ending),
+}
+
+impl State {
+    /// The state before anything was read.
+    pub const fn new(is_auto: bool, is_watch: bool) -> Self {
+        Self {
+            life: if is_watch { Life::Watching } else { Life::Reading },
+            is_auto,
+            is_paused: false,
+            is_granted: false,
+            question: None,
+            reset_spent: false,
+            aborted: None,
+        }
+    }
+
+    /// Whether the plan is still to be made.
+    pub fn is_reading(&self) -> bool {
+        self.life == Life::Reading
+    }
+
+    /// Whether phases run.
+    pub fn is_going(&self) -> bool {
+        self.life == Life::Going
+    }
+
+    /// Whether it has ended.
+    pub const fn is_over(&self) -> bool {
+        matches!(self.life, Life::Ended(_))
+    }
+
+    /// Whether anything may be sent.
+    pub fn may_act(&self) -> bool {
+        self.is_going() && !self.is_paused && self.question.is_none()
+    }
+
+    /// Whether the next phase may begin.
+    pub fn may_begin(&self) -> bool {
+        self.may_act() && (self.is_auto || self.is_granted)
+    }
+
+    /// A phase has begun: a step is used up.
+    pub const fn use_grant(&mut self) {
+        self.is_granted = false;
+    }
+
+    /// The same step goes back to an earlier phase: it need not be granted again.
+    pub const fn grant(&mut self) {
+        self.is_granted = true;
+    }
+
+    /// The plan stands.
+    pub fn begin(&mut self) {
+        self.life = Life::Going;
+    }
+
+    /// It has ended.
+    pub fn end(&mut self, ending: Ending) {
+        self.question = None;
+        self.life = Life::Ended(ending);
+    }
+
+    /// What is being asked.
+    pub const fn question(&self) -> Option<&Question> {
+        self.question.as_ref()
+    }
+
+    /// Asks; says whether this is a new question.
+    pub fn ask(&mut self, question: Question) -> bool {
+        let is_new = self.question.as_ref().is_none_or(|before| before.reason != question.reason);
+        self.question = Some(question);
+        is_new
+    }
+
+    /// The question has answered itself.
+    pub fn withdraw(&mut self) {
+        self.question = None;
+    }
+
+    /// What the engine is doing, for people.
+    pub fn mode(&self, has_active: bool) -> Mode {
+        match &self.life {
+            Life::Reading => Mode::Reading,
+            Life::Watching => Mode::Watching,
+            Life::Ended(ending) => Mode::Ended(ending.clone()),
+            Life::Aborted => Mode::Aborted,
+            Life::Going if self.question.is_some() => Mode::Asking,
+            Life::Going if self.is_paused => Mode::Paused,
+            Life::Going if self.is_auto => Mode::Running,
+            Life::Going if has_active => Mode::StepRunning,
+            Life::Going => Mode::Stepping,
+        }
+    }
+}
+
+impl Engine {
+    /// Gives a command at a moment. The answer says whether it was taken, or why not.
+    pub fn command(&mut self, now: Timestamp, who: &Who, command: Command) -> (Permission, StepOutput) {
+        self.pass_time(now);
+        let permission = self.permission(command);
+        if permission.is_ok() {
+            self.emit(Fact::Commanded { who: who.clone(), command });
+            self.obey(command, who);
+            self.advance();
+        }
+        (permission, self.finish())
+    }
+
+    /// Whether a command may be given now, or why not.
+    pub fn permission(&self, command: Command) -> Permission {
+        let no = |why: &str| Err(why.to_owned());
+        match &self.state.life {
+            Life::Reading => no("the cluster is still being read"),
+            Life::Watching => no("this only watches; start an upgrade to steer one"),
+            Life::Ended(_) => no("the rollout has ended"),
+            Life::Aborted => self.choice_permission(command, "the rollout was aborted; what is owed can be paid"),
+            Life::Going => match (command, &self.state.question) {
+                (Command::Abort, _) => Ok(()),
+                (_, Some(_)) => self.choice_permission(command, "a question is open; choose one of its answers"),
+                (Command::Pause, None) if self.state.is_paused => no("it is paused already"),
+                (Command::Pause, None) if self.active.is_none() && !self.state.is_auto => {
+                    no("nothing runs: the next phase waits for step")
+                }
+                (Command::Continue, None) if self.state.is_auto && !self.state.is_paused => no("it runs on already"),
+                (Command::Step, None) if self.active.is_some() && !self.state.is_paused => {
+                    no("a phase is running; step again when it is over")
+                }
+                (Command::Pause | Command::Step | Command::Continue, None) => Ok(()),
+                (Command::Retry | Command::Wait | Command::Confirm, None) => no("nothing is being asked"),
+                (Command::Recover | Command::Start | Command::Finish | Command::Close, None) => {
+                    no("that is offered after an abort")
+                }
+            },
+        }
+    }
+
+    fn choice_permission(&self, command: Command, why_not: &str) -> Permission {
+        let is_offered = |question: &Question| question.choices.iter().any(|choice| choice.command == command);
+        if self.state.question.as_ref().is_some_and(is_offered) { Ok(()) } else { Err(why_not.to_owned()) }
+    }
+
+    fn obey(&mut self, command: Command, who: &Who) {
+        match command {
+            Command::Step => {
+                self.state.is_auto = false;
+                self.state.is_granted = self.active.is_none();
+                self.state.is_paused = false;
+            }
+            Command::Continue => {
+                self.state.is_auto = true;
+                self.state.is_paused = false;
+            }
+            Command::Pause => self.state.is_paused = true,
+            Command::Retry => {
+                self.resume_asking();
+                self.retry_active();
+            }
+            Command::Wait => {
+                self.resume_asking();
+                self.extend_active();
+            }
+            Command::Confirm => {
+                self.resume_asking();
+                self.confirm_active();
+            }
+            Command::Abort => self.abort(who),
+            Command::Recover => self.recover(),
+            Command::Start => self.start_again(),
+            Command::Finish => self.finish_now(),
+            Command::Close => self.close(),
+        }
+    }
+
+    fn resume_asking(&mut self) {
+        self.state.withdraw();
+        self.opening_since = None;
+        let resumed = if self.active.is_some() { PhaseState::Running } else { PhaseState::Waiting };
+        let (step, phase) = self.cursor;
+        if let Some(phase) = self.plan.get_mut(step).and_then(|step| step.phases.get_mut(phase))
+            && phase.state == PhaseState::Asking
+        {
+            phase.state = resumed;
+        }
+    }
+
+    fn abort(&mut self, who: &Who) {
+        let (step, phase) = self.cursor;
+        let during = match (&self.active, self.plan.get(step)) {
+            (Some(_), Some(at)) => {
+                let word = at.phases.get(phase).map_or("", |phase| phase.kind.word());
+                format!("during {word} of {}", at.target.label())
+            }
+            _ => "between two phases".to_owned(),
+        };
+        self.state.aborted = Some(format!("aborted by {} {during}", who.name));
+        self.end_active_as(PhaseState::Aborted, "aborted");
+        self.state.life = Life::Aborted;
+        self.state.is_paused = false;
+        self.state.is_auto = false;
+        self.offer();
+    }
+
+    /// After an abort: says what is left behind and what can be done about it, or ends if nothing is.
+    pub(super) fn offer(&mut self) {
+        if self.state.life != Life::Aborted {
+            return;
+        }
+        let acting = self.in_flight.values().filter(|is_act| **is_act).count();
+        if self.obligations.is_empty() && acting == 0 {
+            let how = self.state.aborted.clone().unwrap_or_else(|| "aborted".to_owned());
+            self.end(Outcome::Aborted, 4, format!("The rollout was {how}; nothing is left behind."));
+            return;
+        }
+        let mut choices = Vec::new();
+        let mut left = Vec::new();
+        for obligation in &self.obligations {
+            let view = obligation.view();
+            left.push(view.what.clone());
+            match &obligation.debt {
+                Debt::Drain { address, .. } if acting == 0 => choices.push(Choice {
+                    command: Command::Recover,
+                    label: format!("recover: finish the drain of {address} and restart it on the binary it has"),
+                }),
+                Debt::Start { address, .. } if acting == 0 => choices.push(Choice {
+                    command: Command::Start,
+                    label: format!("start the process at {address}, on the binary that is there"),
+                }),
+                Debt::Finish => choices.push(Choice { command: Command::Finish, label: self.finish_label() }),
+                Debt::Drain { .. } | Debt::Start { .. } => {}
+            }
+        }
+        choices.dedup_by_key(|choice| choice.command);
+        choices.push(Choice { command: Command::Close, label: "end here; what is listed above stays owed".to_owned() });
+        let acting = if acting > 0 { " A restart is still under way; its end is waited for." } else { "" };
+        let question = Question {
+            reason: "aborted",
+            step: "abort".to_owned(),
+            target: String::new(),
+            what: format!("The rollout was {}.{acting}", self.state.aborted.as_deref().unwrap_or("aborted")),
+            means: format!("Left behind: {}.", left.join("; ")),
+            advice: "Pay what is owed now, or end and pay it by hand.".to_owned(),
+            choices,
+        };
+        if self.state.ask(question.clone()) {
+            self.emit(Fact::Paused(question));
+        }
+    }
+
+    fn finish_label(&self) -> String {
+        let mut versions: Vec<_> = self
+            .picture
+            .tidb_versions
+            .values()
+            .map(|v| v.last().map(ToString::to_string).unwrap_or_default())
+            .collect();
+        versions.sort();
+        versions.dedup();
+        if versions.len() <= 1 {
+            "finish: leave the upgrading state, so that user DDL runs".to_owned()
+        } else {
+            format!("finish although TiDB runs {}: user DDL then runs on mixed versions", versions.join(" and "))
+        }
+    }
+
+    /// Restarts the drained capture on the binary it has, as a step of its own with the same care.
+    fn recover(&mut self) {
+        let debt = self.obligations.iter().find_map(|obligation| match &obligation.debt {
+            Debt::Drain { cluster, address, .. } => Some((cluster.clone(), address.clone())),
+            Debt::Finish | Debt::Start { .. } => None,
+        });
+        let Some((cluster, address)) = debt else { return };
+        let phases = [PhaseKind::Drain, PhaseKind::Restart, PhaseKind::Verify, PhaseKind::Settle];
+        self.append(Step::new(
+            StepKind::Recover,
+            Target::Capture { cluster, address },
+            "on the binary it has",
+            &phases,
+        ));
+    }
+
+    fn finish_now(&mut self) {
+        let phases = [PhaseKind::LeaveUpgrading];
+        self.append(Step::new(StepKind::LeaveUpgrading, Target::Cluster("TiDB"), "after the abort", &phases));
+    }
+
+    fn start_again(&mut self) {
+        let debt = self.obligations.iter().find_map(|obligation| match &obligation.debt {
+            Debt::Start { component, address } => Some((*component, address.clone())),
+            Debt::Finish | Debt::Drain { .. } => None,
+        });
+        let Some((component, address)) = debt else { return };
+        let action = super::effect::Action {
+            verb: super::effect::Verb::Start,
+            component,
+            address,
+            version: None,
+            forced: false,
+        };
+        self.state.withdraw();
+        self.exec(action);
+        self.offer();
+    }
+
+    /// A step after an abort: what was not begun is given up first, so that the cursor comes to rest on it.
+    fn append(&mut self, step: Step) {
+        for phase in self.plan.iter_mut().flat_map(|step| &mut step.phases) {
+            if !phase.state.is_over() {
+                phase.state = PhaseState::Skipped;
+                "not begun: the rollout was aborted".clone_into(&mut phase.note);
+            }
+        }
+        self.plan.push(step);
+        self.visit = None;
+        self.state.withdraw();
+        self.state.life = Life::Going;
+        self.state.is_auto = true;
+    }
+
+    /// Whether the steps that run now only pay what an aborted rollout owes.
+    pub(super) const fn is_paying(&self) -> bool {
+        self.state.aborted.is_some()
+    }
+
+    /// The steps after an abort are over: back to what is still owed.
+    pub(super) fn paid_so_far(&mut self) {
+        self.state.life = Life::Aborted;
+        self.state.withdraw();
+        self.offer();
+    }
+
+    fn close(&mut self) {
+        let how = self.state.aborted.clone().unwrap_or_else(|| "aborted".to_owned());
+        self.end(Outcome::Aborted, 4, format!("The rollout was {how}; what is listed as owed is still owed."));
+    }
+
+    /// Takes the outcome of a start that was asked for after an abort; the servers prove it.
+    pub(super) fn follow_aborted(&mut self) {
+        if self.state.life != Life::Aborted {
+            return;
+        }
+        let started: Vec<_> = self
+            .obligations
+            .iter()
+            .filter_map(|obligation| match &obligation.debt {
+                Debt::Start { component: Component::Ticdc, address } => Some((address.clone(), obligation.since)),
+                Debt::Finish | Debt::Drain { .. } | Debt::Start { .. } => None,
+            })
+            .collect();
+        for (address, since) in started {
+            let answers = self.picture.cdc.as_ref().and_then(|sweep| {
+                let node = sweep.node_at(&address).filter(|node| node.at > since)?;
+                node.status.as_ref().ok().and_then(|status| status.id.clone())
+            });
+            let is_old = self.visit.as_ref().map(|visit| &visit.old_id) == answers.as_ref();
+            if let Some(id) = answers.filter(|_| !is_old) {
+                let evidence = format!("a process answers there as {}", id.short());
+                self.pay_restart(&address, Component::Ticdc, &evidence);
+            }
+        }
+        self.offer();
+    }
+}
+
+/// The phase that runs is over in this way.
+pub(super) fn close_phase(phase: &mut Phase, state: PhaseState, note: &str, now: Timestamp) {
+    phase.state = state;
+    phase.ended_at = Some(now);
+    note.clone_into(&mut phase.note);
+}
+
+/// Whether an effect changes the cluster: tests count these.
+pub const fn is_mutating(effect: &Effect) -> bool {
+    !matches!(effect, Effect::Watch(_))
+}

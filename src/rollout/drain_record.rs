@@ -1,0 +1,130 @@
+//! The live drain: counts over time, their rate, and what is left by changefeed. Nothing decides on it.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::engine::Engine;
+use super::view::DrainView;
+use crate::cluster::{CaptureId, ChangefeedId, Timestamp};
+
+/// Counts kept for the sparkline.
+const HISTORY: usize = 240;
+/// A rate is over this long, or as much of it as there is.
+const RATE_OVER: Duration = Duration::from_secs(15);
+
+/// A drain as it goes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DrainRecord {
+    /// The capture.
+    pub capture: CaptureId,
+    /// Its address.
+    pub address: String,
+    /// The last count.
+    pub count: Option<u64>,
+    /// The highest count: the bar's whole. A count may rise (field report 5), so it is no first reading.
+    pub baseline: u64,
+    counted_at: Option<Timestamp>,
+    started_at: Timestamp,
+    samples: VecDeque<(Timestamp, u64)>,
+    by_changefeed: Vec<(ChangefeedId, u64)>,
+    waiting_for: String,
+    is_done: bool,
+}
+
+impl DrainRecord {
+    /// A drain that begins now.
+    pub const fn new(capture: CaptureId, address: String, now: Timestamp) -> Self {
+        Self {
+            capture,
+            address,
+            count: None,
+            baseline: 0,
+            counted_at: None,
+            started_at: now,
+            samples: VecDeque::new(),
+            by_changefeed: Vec::new(),
+            waiting_for: String::new(),
+            is_done: false,
+        }
+    }
+
+    /// Takes a count whose request was sent at `at`.
+    pub fn count(&mut self, count: u64, at: Timestamp) {
+        self.count = Some(count);
+        self.baseline = self.baseline.max(count);
+        self.counted_at = Some(at);
+        if self.samples.len() >= HISTORY {
+            self.samples.pop_front();
+        }
+        self.samples.push_back((at, count));
+    }
+
+    /// Tables a second over the last stretch; `None` before there is one.
+    fn rate(&self) -> Option<f64> {
+        let (last_at, last) = *self.samples.back()?;
+        let (first_at, first) = *self.samples.iter().find(|(at, _)| last_at.since(*at) <= RATE_OVER)?;
+        let over = last_at.since(first_at).as_secs_f64();
+        if over <= 0.0 || first < last {
+            return None;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "table counts are far below 2^52")]
+        let moved = (first - last) as f64;
+        Some(moved / over)
+    }
+
+    /// About how much longer; `None` while nothing moves.
+    pub fn remaining(&self) -> Option<Duration> {
+        let rate = self.rate().filter(|rate| *rate > 0.0)?;
+        #[expect(clippy::cast_precision_loss, reason = "table counts are far below 2^52")]
+        let left = self.count? as f64;
+        Duration::try_from_secs_f64(left / rate).ok()
+    }
+
+    /// The read model.
+    pub fn view(&self) -> DrainView {
+        DrainView {
+            capture: self.capture.clone(),
+            address: self.address.clone(),
+            count: self.count,
+            baseline: self.baseline,
+            counted_at: self.counted_at,
+            started_at: self.started_at,
+            rate: self.rate(),
+            remaining: self.remaining(),
+            history: self.samples.iter().map(|(_, count)| *count).collect(),
+            by_changefeed: self.by_changefeed.clone(),
+            waiting_for: self.waiting_for.clone(),
+            is_done: self.is_done,
+        }
+    }
+}
+
+impl Engine {
+    /// What a round saw still there.
+    pub(super) fn drain_by_changefeed(&mut self, list: Vec<(ChangefeedId, u64)>) {
+        let at = self.picture.cdc.as_ref().map(|sweep| sweep.begun);
+        let is_silent = !self.state.may_act();
+        if let Some(record) = &mut self.drain {
+            // While nothing may be sent the drain is not asked for, so the count comes from the rounds.
+            if let Some(at) = at.filter(|_| is_silent && record.count.is_some()) {
+                record.count(list.iter().map(|(_, count)| count).sum(), at);
+            }
+            record.by_changefeed = list;
+        }
+    }
+
+    /// What the drain waits for.
+    pub(super) fn drain_waits(&mut self, what: &str) {
+        if let Some(record) = &mut self.drain {
+            what.clone_into(&mut record.waiting_for);
+        }
+    }
+
+    /// The drain is proven to be over.
+    pub(super) fn drain_done(&mut self) {
+        if let Some(record) = &mut self.drain {
+            record.is_done = true;
+            record.waiting_for.clear();
+        }
+    }
+}

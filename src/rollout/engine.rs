@@ -1,0 +1,560 @@
+//! The engine: a value that is told what happened and says what shall be done.
+//!
+//! [`Engine::step`] is the only way in. It never awaits, never reads a clock and never fails; everything unexpected
+//! becomes a question. What a phase does is in [`super::phase`]; what may be said when is in [`super::control`]; what is
+//! shown is in [`super::readout`].
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::control::State;
+use super::drain_record::DrainRecord;
+use super::effect::{Action, ActionOutcome, Call, CallAnswer, Component, Cut, Effect, EffectId, Input, Pace, Watch};
+use super::event::{Event, Fact, PlannedStep, Weight};
+use super::evidence::is_fresh;
+use super::obligation::{Debt, Obligation};
+use super::phase::tidb::Before;
+use super::picture::Picture;
+use super::plan::{Planned, Step, Target, plan_upgrade};
+use super::policy::Policy;
+use super::runner::Active;
+use super::view::{Ending, Outcome, StepKind, TableNames};
+use crate::cluster::{Address, CaptureId, ChangefeedId, ChangefeedState, ClusterId, Liveness, Timestamp, Tso, Version};
+
+/// What is asked of the engine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// The version every server shall have.
+    pub target: Version,
+    /// Whether nothing shall be changed: the cluster is only looked at.
+    pub is_watch: bool,
+    /// Whether `TiDB` servers were named.
+    pub has_tidb: bool,
+    /// Whether PD servers were named.
+    pub has_pd: bool,
+    /// How processes are restarted, by name.
+    pub executor: &'static str,
+    /// Whether the hand-over of PD and `TiKV` passes by itself: only on a simulated cluster.
+    pub hand_over_passes: bool,
+    /// Whether the cluster is simulated.
+    pub is_simulated: bool,
+    /// How fast a simulated cluster runs; 1 for a real one.
+    pub speed: f64,
+    /// Whether phase follows phase without being told.
+    pub is_auto: bool,
+}
+
+/// The capture a step is about, as it was when the step began.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Visit {
+    /// Its cluster.
+    pub cluster: ClusterId,
+    /// Its id before the restart.
+    pub old_id: CaptureId,
+    /// The address it is asked at.
+    pub address: Address,
+    /// Its version before the restart.
+    pub old_version: Version,
+    /// Its process id before the restart.
+    pub old_pid: Option<i64>,
+    /// The version it shall come back with; `None` keeps its binary.
+    pub to: Option<Version>,
+    /// The changefeeds as they were.
+    pub feeds: BTreeMap<ChangefeedId, FeedBefore>,
+    /// How often "cannot drain the owner" was heard in this step.
+    pub owner_refusals: u32,
+    /// When the executor returned, or the new process was first seen.
+    pub returned_at: Option<Timestamp>,
+}
+
+impl Visit {
+    /// The version it should come back with, for people.
+    pub fn expected(&self) -> &Version {
+        self.to.as_ref().unwrap_or(&self.old_version)
+    }
+}
+
+/// A changefeed when the step began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeedBefore {
+    /// Its state.
+    pub state: ChangefeedState,
+    /// Its checkpoint.
+    pub checkpoint: Option<Tso>,
+    /// Its lag, if known.
+    pub lag: Option<Duration>,
+}
+
+/// What one step gave.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StepOutput {
+    /// To be done, in this order.
+    pub effects: Vec<Effect>,
+    /// Facts, in this order.
+    pub events: Vec<Event>,
+    /// When the engine wants to be told the time again, if nothing else happens.
+    pub wake_at: Option<Timestamp>,
+}
+
+/// The rollout. Cloning one gives an independent rollout in the same state: exploration branches that way.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    pub(super) request: Request,
+    pub(super) policy: Policy,
+    pub(super) now: Timestamp,
+    pub(super) picture: Picture,
+    pub(super) names: Arc<TableNames>,
+    pub(super) plan: Vec<Step>,
+    pub(super) cursor: (usize, usize),
+    pub(super) state: State,
+    pub(super) active: Option<Active>,
+    pub(super) visit: Option<Visit>,
+    pub(super) tidb_before: Option<Before>,
+    pub(super) drain: Option<DrainRecord>,
+    pub(super) obligations: Vec<Obligation>,
+    pub(super) from: Option<Version>,
+    pub(super) started_at: Option<Timestamp>,
+    pub(super) reading_since: Option<Timestamp>,
+    pub(super) opening_since: Option<Timestamp>,
+    pub(super) in_flight: BTreeMap<EffectId, bool>,
+    answers: BTreeMap<EffectId, (Timestamp, CallAnswer)>,
+    outcomes: BTreeMap<EffectId, ActionOutcome>,
+    next_effect: u64,
+    watch: Option<Watch>,
+    out: StepOutput,
+    warned_no_owner: bool,
+    /// Durations of finished phases, for the estimate.
+    pub(super) took: VecDeque<(StepKind, super::view::PhaseKind, Duration)>,
+}
+
+impl Engine {
+    /// A rollout that has read nothing yet.
+    pub fn new(request: Request, policy: Policy) -> Self {
+        let state = State::new(request.is_auto, request.is_watch);
+        Self {
+            request,
+            policy,
+            now: Timestamp::new(0, 0),
+            picture: Picture::default(),
+            names: Arc::default(),
+            plan: Vec::new(),
+            cursor: (0, 0),
+            state,
+            active: None,
+            visit: None,
+            tidb_before: None,
+            drain: None,
+            obligations: Vec::new(),
+            from: None,
+            started_at: None,
+            reading_since: None,
+            opening_since: None,
+            in_flight: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
+            next_effect: 1,
+            watch: None,
+            out: StepOutput::default(),
+            warned_no_owner: false,
+            took: VecDeque::new(),
+        }
+    }
+
+    /// Takes an input at a moment, and says what follows. Commands are given through [`Engine::command`], which answers.
+    pub fn step(&mut self, now: Timestamp, input: Input) -> StepOutput {
+        self.pass_time(now);
+        self.absorb(input);
+        self.settle_obligations();
+        self.watch_owner();
+        self.advance();
+        self.finish()
+    }
+
+    /// Moves the engine's time and charges it to the running phase, unless nothing may run.
+    pub(super) fn pass_time(&mut self, now: Timestamp) {
+        let passed = if self.now.mono_ms == 0 { Duration::ZERO } else { now.since(self.now) };
+        self.now = now;
+        let is_running = self.state.may_act();
+        if let Some(active) = &mut self.active
+            && is_running
+        {
+            active.spent += passed;
+        }
+    }
+
+    /// Collects what this step gave.
+    pub(super) fn finish(&mut self) -> StepOutput {
+        self.set_watch();
+        let mut out = std::mem::take(&mut self.out);
+        out.wake_at = self.wake_at();
+        out
+    }
+
+    fn absorb(&mut self, input: Input) {
+        match input {
+            Input::Tick | Input::Command { .. } => {}
+            Input::Cdc(sweep) => {
+                self.picture.absorb_cdc(&sweep);
+            }
+            Input::Tidb(sweep) => self.picture.absorb_tidb(&sweep),
+            Input::Pd(sweep) => self.picture.absorb_pd(&sweep),
+            Input::Names(names) => self.names = names,
+            Input::Answer { id, sent_at, answer } => {
+                if self.in_flight.remove(&id).is_some() {
+                    self.emit(Fact::Answered { id: id.0, what: answer.to_string() });
+                    self.answers.insert(id, (sent_at, answer));
+                }
+            }
+            Input::Outcome { id, outcome } => {
+                let text = match &outcome {
+                    ActionOutcome::Returned { detail } => detail.clone(),
+                    ActionOutcome::Failed { message } => format!("failed: {message}"),
+                    ActionOutcome::Asked { text } => text.clone(),
+                };
+                if self.in_flight.remove(&id).is_some() {
+                    if matches!(outcome, ActionOutcome::Asked { .. }) {
+                        self.warn(text);
+                    } else {
+                        self.emit(Fact::Answered { id: id.0, what: text });
+                    }
+                    self.outcomes.insert(id, outcome);
+                }
+            }
+            Input::Cut { cut, reason } => self.cut(cut, reason),
+        }
+    }
+
+    /// Ends from outside, saying what is owed.
+    fn cut(&mut self, cut: Cut, reason: String) {
+        let (outcome, exit_code) = match cut {
+            Cut::Interrupted => (Outcome::Interrupted, 130),
+            Cut::TimedOut => (Outcome::TimedOut, 5),
+            Cut::Paused => (Outcome::Paused, 3),
+        };
+        self.end(outcome, exit_code, reason);
+    }
+
+    /// The end; the first one counts.
+    pub(super) fn end(&mut self, outcome: Outcome, exit_code: u8, reason: String) {
+        if self.state.is_over() {
+            return;
+        }
+        let ending = Ending { outcome, exit_code, reason };
+        let owed = self.obligations.iter().map(Obligation::view).collect();
+        self.state.end(ending.clone());
+        self.emit(Fact::RolloutEnded { ending, owed });
+    }
+
+    /// Makes the plan as soon as everything it needs has been read.
+    pub(super) fn read(&mut self) {
+        let since = *self.reading_since.get_or_insert(self.now);
+        if self.request.has_pd && self.picture.pd.is_none() {
+            return;
+        }
+        match plan_upgrade(&self.picture, &self.request.target, self.request.has_tidb) {
+            Planned::Unread(missing) => {
+                if self.now.since(since) >= self.policy.unknown_asks {
+                    let reason = format!(
+                        "The cluster could not be read whole: {missing}. Nothing was changed. Bring it up (or leave that address out), then start again."
+                    );
+                    self.end(Outcome::Failed, 1, reason);
+                }
+            }
+            Planned::NothingToDo => {
+                let reason = format!("Nothing to do: every server runs {} already.", self.request.target);
+                self.end(Outcome::NothingToDo, 0, reason);
+            }
+            Planned::Refused { reason, what, advice } => self.refuse(reason, what, advice),
+            Planned::Steps { from, steps } => {
+                self.from.clone_from(&from);
+                self.plan = steps;
+                self.started_at = Some(self.now);
+                let steps = self.planned();
+                self.emit(Fact::RolloutStarted {
+                    operation: "upgrade",
+                    from: from.map(|version| version.to_string()),
+                    to: self.request.target.to_string(),
+                    executor: self.request.executor,
+                    simulated: self.request.is_simulated,
+                    steps,
+                });
+                self.state.begin();
+            }
+        }
+    }
+
+    /// The plan as scripts see it.
+    pub fn planned(&self) -> Vec<PlannedStep> {
+        self.plan
+            .iter()
+            .map(|step| PlannedStep {
+                target: step.target.label(),
+                phases: step
+                    .phases
+                    .iter()
+                    .filter(|phase| phase.state != super::view::PhaseState::Skipped)
+                    .map(|phase| phase.kind.name())
+                    .collect(),
+            })
+            .filter(|step| !step.phases.is_empty())
+            .collect()
+    }
+
+    fn refuse(&mut self, reason: &'static str, what: String, advice: String) {
+        let means = "Nothing was changed and nothing was asked of the cluster.".to_owned();
+        let question = super::view::Question {
+            reason,
+            step: "plan".to_owned(),
+            target: String::new(),
+            what,
+            means,
+            advice,
+            choices: Vec::new(),
+        };
+        let message = question.message();
+        self.emit(Fact::Paused(question));
+        self.end(Outcome::Refused, 3, message);
+    }
+
+    /// Says aloud when there has been no owner for a while.
+    fn watch_owner(&mut self) {
+        let gone = self.picture.groups.values().filter_map(|group| group.no_owner_since).min();
+        match gone {
+            Some(since) if self.now.since(since) >= self.policy.no_owner_warn => {
+                if !self.warned_no_owner {
+                    self.warned_no_owner = true;
+                    self.warn("TiCDC has had no owner for a while; after a crash up to 10 s are normal".to_owned());
+                }
+            }
+            Some(_) => {}
+            None => self.warned_no_owner = false,
+        }
+    }
+
+    // ---- what machines ask of the engine -------------------------------------------------------------------------
+
+    /// Sends a mutating call.
+    pub(super) fn call(&mut self, call: Call) -> EffectId {
+        let id = self.new_effect(false);
+        self.emit(Fact::Sent { id: id.0, what: call.to_string() });
+        self.out.effects.push(Effect::Call { id, call });
+        id
+    }
+
+    /// Has an act done on a process.
+    pub(super) fn exec(&mut self, action: Action) -> EffectId {
+        let id = self.new_effect(true);
+        self.emit(Fact::Sent { id: id.0, what: action.to_string() });
+        self.out.effects.push(Effect::Exec { id, action });
+        id
+    }
+
+    fn new_effect(&mut self, is_act: bool) -> EffectId {
+        let id = EffectId(self.next_effect);
+        self.next_effect += 1;
+        self.in_flight.insert(id, is_act);
+        id
+    }
+
+    /// The answer to a call, once.
+    pub(super) fn take_answer(&mut self, id: EffectId) -> Option<(Timestamp, CallAnswer)> {
+        self.answers.remove(&id)
+    }
+
+    /// The outcome of an act, once.
+    pub(super) fn take_outcome(&mut self, id: EffectId) -> Option<ActionOutcome> {
+        self.outcomes.remove(&id)
+    }
+
+    /// Records a fact.
+    pub(super) fn emit(&mut self, fact: Fact) {
+        self.out.events.push(Event { at: self.now, fact });
+    }
+
+    /// Records a line that somebody should look at.
+    pub(super) fn warn(&mut self, text: String) {
+        self.emit(Fact::Noted { weight: Weight::Warning, text });
+    }
+
+    /// Records a line.
+    pub(super) fn note(&mut self, text: String) {
+        self.emit(Fact::Noted { weight: Weight::Info, text });
+    }
+
+    /// Whether the newest sweep of `TiCDC` may pass a gate.
+    pub(super) fn is_fresh(&self) -> bool {
+        is_fresh(&self.picture, self.now, self.policy.stale_after)
+    }
+
+    /// The lag a changefeed may have, given its lag before the step.
+    pub(super) fn lag_limit(&self, before: Option<Duration>) -> Duration {
+        let scaled = before.map_or(Duration::ZERO, |lag| lag.mul_f64(self.policy.lag_factor));
+        self.policy.lag_limit.max(scaled)
+    }
+
+    /// A capture's address for people.
+    pub(super) fn capture_label(&self, cluster: &ClusterId, id: &CaptureId) -> String {
+        self.picture.address_of(cluster, id).map_or_else(|| id.short().to_owned(), |address| address.to_string())
+    }
+
+    /// A process at this address, asked after `since`, with another id than the old one.
+    pub(super) fn new_process(&self, address: &Address, old: &CaptureId, since: Timestamp) -> Option<CaptureId> {
+        let sweep = self.picture.cdc.as_ref()?;
+        let node = sweep.node_at(address).filter(|node| node.at >= since)?;
+        let id = node.status.as_ref().ok()?.id.as_ref()?;
+        (id != old).then(|| id.clone())
+    }
+
+    /// The executor returned, or the new process was seen: `verify` counts from here.
+    pub(super) fn note_return(&mut self) {
+        let now = self.now;
+        if let Some(visit) = &mut self.visit
+            && visit.returned_at.is_none()
+        {
+            visit.returned_at = Some(now);
+            // Checkpoints read up to here are from before the restart was over: one that has moved since is proof.
+            let rows = self.picture.groups.get(&visit.cluster).and_then(|group| group.changefeeds.last());
+            for row in rows.into_iter().flatten() {
+                if let Some(before) = visit.feeds.get_mut(&row.id) {
+                    before.checkpoint = row.checkpoint.or(before.checkpoint);
+                }
+            }
+        }
+    }
+
+    /// Deadlines of the running phase count from now.
+    pub(super) const fn reset_spent(&mut self) {
+        self.state.reset_spent = true;
+    }
+
+    // ---- obligations ---------------------------------------------------------------------------------------------
+
+    fn owe(&mut self, debt: Debt) {
+        let obligation = Obligation { debt, since: self.now };
+        self.emit(Fact::ObligationIncurred(obligation.view()));
+        self.obligations.push(obligation);
+    }
+
+    /// A drain is about to be asked for.
+    pub(super) fn owe_drain(&mut self, visit: &Visit) {
+        let now = self.now;
+        for obligation in &mut self.obligations {
+            if let Debt::Drain { capture, last_asked, .. } = &mut obligation.debt
+                && capture == &visit.old_id
+            {
+                *last_asked = now;
+                return;
+            }
+        }
+        self.owe(Debt::Drain {
+            cluster: visit.cluster.clone(),
+            capture: visit.old_id.clone(),
+            address: visit.address.clone(),
+            last_asked: now,
+        });
+    }
+
+    /// A process is about to be stopped.
+    pub(super) fn owe_start(&mut self, component: Component, address: &Address) {
+        let debt = Debt::Start { component, address: address.clone() };
+        if !self.obligations.iter().any(|obligation| obligation.debt == debt) {
+            self.owe(debt);
+        }
+    }
+
+    /// `/upgrade/start` is about to be sent.
+    pub(super) fn owe_finish(&mut self) {
+        if !self.obligations.iter().any(|obligation| obligation.debt == Debt::Finish) {
+            self.owe(Debt::Finish);
+        }
+    }
+
+    fn pay(&mut self, evidence: &str, is_paid: impl Fn(&Debt) -> bool) {
+        let (paid, kept): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.obligations).into_iter().partition(|obligation| is_paid(&obligation.debt));
+        self.obligations = kept;
+        for obligation in paid {
+            self.emit(Fact::ObligationPaid { owed: obligation.view(), evidence: evidence.to_owned() });
+        }
+    }
+
+    /// A restarted process is proven to be back.
+    pub(super) fn pay_restart(&mut self, at: &Address, what: Component, evidence: &str) {
+        self.pay(evidence, |debt| match debt {
+            Debt::Start { component, address } => *component == what && address == at,
+            Debt::Drain { address, .. } => what == Component::Ticdc && address == at,
+            Debt::Finish => false,
+        });
+    }
+
+    /// `TiDB` shows the normal state.
+    pub(super) fn pay_finish(&mut self, evidence: &str) {
+        self.pay(evidence, |debt| *debt == Debt::Finish);
+    }
+
+    /// Pays what the servers show to be paid, whoever did it, and dissolves a drain that never took hold.
+    fn settle_obligations(&mut self) {
+        if self.obligations.is_empty() {
+            return;
+        }
+        let mut settled: Vec<(Debt, String)> = Vec::new();
+        for obligation in &self.obligations {
+            if let Debt::Drain { cluster, capture, address, last_asked } = &obligation.debt {
+                let Some(sweep) = &self.picture.cdc else { continue };
+                let is_own = self.active.as_ref().is_some_and(Active::is_drain_of_visit)
+                    && self.visit.as_ref().is_some_and(|visit| &visit.old_id == capture);
+                if let Some((node, status)) = sweep.node_of(capture) {
+                    let is_late = node.at.since(*last_asked) > Duration::from_secs(5);
+                    if !is_own && is_late && status.liveness.meaning == Some(Liveness::Alive) {
+                        let why = "its own liveness still reads 0: the drain never took hold".to_owned();
+                        settled.push((obligation.debt.clone(), why));
+                    }
+                    continue;
+                }
+                let list = self.picture.groups.get(cluster).and_then(|group| group.captures.known());
+                let is_gone = list.is_some_and(|list| !list.iter().any(|entry| &entry.id == capture));
+                let new = sweep.node_at(address).and_then(|node| node.status.as_ref().ok());
+                if is_gone && new.is_some_and(|status| status.liveness.meaning == Some(Liveness::Alive)) {
+                    settled.push((obligation.debt.clone(), "a new process answers there, alive".to_owned()));
+                }
+            }
+        }
+        for (debt, evidence) in settled {
+            self.pay(&evidence, |owed| owed == &debt);
+        }
+    }
+
+    // ---- watching ------------------------------------------------------------------------------------------------
+
+    fn set_watch(&mut self) {
+        let watch = self.wanted_watch();
+        if self.watch.as_ref() != Some(&watch) && !self.state.is_over() {
+            self.out.effects.push(Effect::Watch(watch.clone()));
+            self.watch = Some(watch);
+        }
+    }
+
+    fn wanted_watch(&self) -> Watch {
+        let is_busy = self.active.is_some() || self.state.is_reading() || !self.obligations.is_empty();
+        let is_moving = is_busy || self.picture.is_moving();
+        let is_restart = self.active.as_ref().is_some_and(Active::is_around_restart);
+        let pace = match (is_restart, is_moving) {
+            (true, _) => Pace::Restart,
+            (false, true) => Pace::Moving,
+            (false, false) => Pace::Idle,
+        };
+        let step = self.plan.get(self.cursor.0);
+        let is_capture = step.is_some_and(|step| matches!(step.target, Target::Capture { .. }));
+        let target = self.visit.as_ref().filter(|_| is_capture).map(|visit| visit.old_id.clone());
+        Watch { pace, target }
+    }
+
+    fn wake_at(&self) -> Option<Timestamp> {
+        if self.state.is_over() {
+            return None;
+        }
+        let pause = if self.active.is_some() { self.policy.poll_moving } else { self.policy.poll_idle };
+        Some(self.now.plus(pause))
+    }
+}

@@ -1,0 +1,163 @@
+//! `restart`: entering it asks afresh (one zero and one empty round, both begun after it starts), then the executor
+//! acts. Its end proves nothing; `verify` does.
+
+use super::drain::{ask_for_drain, beside};
+use super::{Flow, LOOK_AGAIN, Turn, WAIT_LONGER, ask};
+use crate::cluster::units::{counted, spoken};
+use crate::cluster::{FailureKind, Timestamp};
+use crate::rollout::command::Command;
+use crate::rollout::effect::{Action, ActionOutcome, CallAnswer, Component, EffectId, Verb};
+use crate::rollout::engine::{Engine, Visit};
+use crate::rollout::evidence::{Verdict, judge_round};
+use crate::rollout::view::PhaseKind;
+
+/// The machine.
+#[derive(Clone, Debug)]
+pub struct Restart {
+    since: Timestamp,
+    request: Option<EffectId>,
+    last_sent: Option<Timestamp>,
+    zero: bool,
+    round: bool,
+    waits_for: String,
+    act: Option<(EffectId, Timestamp)>,
+    asked: Option<String>,
+    failed: Option<String>,
+}
+
+impl Restart {
+    /// A restart that begins now.
+    pub const fn new(since: Timestamp) -> Self {
+        Self {
+            since,
+            request: None,
+            last_sent: None,
+            zero: false,
+            round: false,
+            waits_for: String::new(),
+            act: None,
+            asked: None,
+            failed: None,
+        }
+    }
+
+    /// Starts over from now: nothing confirmed before counts.
+    pub fn retry(&mut self, now: Timestamp) {
+        *self = Self { request: self.request, last_sent: self.last_sent, ..Self::new(now) };
+    }
+
+    /// Whether an act on the process is under way.
+    pub const fn is_acting(&self) -> bool {
+        self.act.is_some() && self.asked.is_none()
+    }
+
+    /// Looks, and acts if it may.
+    pub fn run(&mut self, engine: &mut Engine, turn: Turn) -> Flow {
+        let Some(visit) = engine.visit.clone() else { return Flow::Stay("reading the cluster".to_owned()) };
+        if let Some((id, since)) = self.act {
+            return self.follow(engine, &visit, id, since, turn);
+        }
+        if let Some(flow) = self.confirm(engine, &visit, turn) {
+            return flow;
+        }
+        if turn.may_act {
+            engine.owe_start(Component::Ticdc, &visit.address);
+            let action = Action {
+                verb: Verb::Restart,
+                component: Component::Ticdc,
+                address: visit.address.clone(),
+                version: visit.to.clone(),
+                forced: false,
+            };
+            self.act = Some((engine.exec(action), engine.now));
+        }
+        Flow::Stay("restarting".to_owned())
+    }
+
+    /// `None` once one zero and one empty round, both begun after the phase, say so.
+    fn confirm(&mut self, engine: &mut Engine, visit: &Visit, turn: Turn) -> Option<Flow> {
+        if let Some(id) = self.request
+            && let Some((sent_at, CallAnswer::Drain(reading))) = engine.take_answer(id)
+        {
+            self.request = None;
+            match reading {
+                Ok(0) => self.zero |= sent_at >= self.since,
+                Ok(count) => {
+                    engine.drain_counted(count, sent_at);
+                    return Some(Flow::Back(PhaseKind::Drain, format!("{} came back to it", counted(count, "table"))));
+                }
+                Err(why) if why.kind == FailureKind::CannotDrainOwner => {
+                    return Some(Flow::Back(PhaseKind::Drain, "it is the owner now".to_owned()));
+                }
+                Err(why) => self.waits_for = format!("the owner {why}"),
+            }
+        }
+        let sweep = engine.picture.cdc.clone()?;
+        if sweep.begun >= self.since
+            && let Some(group) = engine.picture.groups.get(&visit.cluster)
+        {
+            let stands = engine.policy.owner_stands;
+            match judge_round(&sweep, &visit.cluster, &visit.old_id, group.owner_since, &group.known, stands) {
+                Verdict::Empty => self.round = true,
+                Verdict::Carries(list) => {
+                    let sum = list.iter().map(|(_, count)| count).sum();
+                    return Some(Flow::Back(PhaseKind::Drain, format!("{} came back to it", counted(sum, "table"))));
+                }
+                Verdict::Unknown(why) => self.waits_for = why,
+            }
+        }
+        if self.zero && self.round {
+            return beside(engine, visit);
+        }
+        if turn.spent >= engine.policy.unknown_asks {
+            return Some(ask(
+                "restart_unproven",
+                format!("It could not be shown once more that {} is empty: {}.", visit.address, self.waits_for),
+                "The process is not stopped on old evidence.",
+                "See to what is named here, then look again.",
+                &[LOOK_AGAIN, WAIT_LONGER],
+            ));
+        }
+        let is_due = self.last_sent.is_none_or(|at| engine.now.since(at) >= engine.policy.zeros_apart);
+        if !self.zero && self.request.is_none() && is_due {
+            if let Some(flow) = beside(engine, visit) {
+                return Some(flow);
+            }
+            let owner = engine.picture.owner(&visit.cluster).map(|(id, _)| id.clone());
+            if turn.may_act
+                && let Some(owner) = owner.filter(|owner| owner != &visit.old_id)
+            {
+                let at = engine.picture.address_of(&visit.cluster, &owner);
+                self.request = Some(ask_for_drain(engine, visit, at));
+                self.last_sent = Some(engine.now);
+            }
+        }
+        Some(Flow::Stay(format!("making sure once more that it is empty {}", self.waits_for).trim().to_owned()))
+    }
+
+    fn follow(&mut self, engine: &mut Engine, visit: &Visit, id: EffectId, since: Timestamp, turn: Turn) -> Flow {
+        match engine.take_outcome(id) {
+            Some(ActionOutcome::Returned { detail }) => {
+                engine.note_return();
+                return Flow::Done(detail);
+            }
+            Some(ActionOutcome::Failed { message }) => self.failed = Some(message),
+            Some(ActionOutcome::Asked { text }) => self.asked = Some(text),
+            None => {}
+        }
+        if let Some(new) = engine.new_process(&visit.address, &visit.old_id, since) {
+            engine.note_return();
+            return Flow::Done(format!("a new process answers as {}", new.short()));
+        }
+        if let Some(message) = &self.failed {
+            return ask(
+                "executor_failed",
+                format!("The restart of {} failed: {message}.", visit.address),
+                "The process may be down, or still the old one. Nothing else is stopped meanwhile.",
+                "Look at the node. If the process comes up by itself this step notices; retry asks for evidence again and restarts.",
+                &[(Command::Retry, "make sure it is empty and restart it again")],
+            );
+        }
+        self.asked.clone().map_or_else(|| Flow::Stay(format!("restarting for {}", spoken(turn.spent))), Flow::Stay)
+    }
+}

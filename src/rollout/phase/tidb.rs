@@ -1,0 +1,195 @@
+//! `restart` and `verify` of a `TiDB` server. The proof is its own `/info`: a new DDL id, a later start, the target
+//! version, and `/status` 200 (contract section 7.4).
+
+use std::sync::Arc;
+
+use super::{Flow, LOOK_AGAIN, Turn, WAIT_LONGER, ask};
+use crate::cluster::units::spoken;
+use crate::cluster::{Address, Timestamp, Version};
+use crate::rollout::command::Command;
+use crate::rollout::effect::{Action, ActionOutcome, Component, EffectId, Verb};
+use crate::rollout::engine::Engine;
+
+/// The server before its restart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Before {
+    /// Its DDL id.
+    pub ddl_id: Arc<str>,
+    /// When it started, seconds since the epoch.
+    pub start_timestamp: i64,
+}
+
+/// The machine of `restart`.
+#[derive(Clone, Debug)]
+pub struct TidbRestart {
+    address: Address,
+    to: Version,
+    is_confirmed: bool,
+    act: Option<(EffectId, Timestamp)>,
+    asked: Option<String>,
+    failed: Option<String>,
+}
+
+impl TidbRestart {
+    /// A restart of this server to this version.
+    pub const fn new(address: Address, to: Version) -> Self {
+        Self { address, to, is_confirmed: false, act: None, asked: None, failed: None }
+    }
+
+    /// Starts over.
+    pub fn retry(&mut self) {
+        *self = Self::new(self.address.clone(), self.to.clone());
+    }
+
+    /// A person says that no `TiDB` may serve for a while.
+    pub const fn confirm(&mut self) {
+        self.is_confirmed = true;
+    }
+
+    /// Whether an act on the process is under way.
+    pub const fn is_acting(&self) -> bool {
+        self.act.is_some() && self.asked.is_none()
+    }
+
+    /// Looks, and acts if it may.
+    pub fn run(&mut self, engine: &mut Engine, turn: Turn) -> Flow {
+        if let Some((id, since)) = self.act {
+            return self.follow(engine, id, since, turn);
+        }
+        let Some(sweep) = engine.picture.tidb.clone() else { return Flow::Stay("reading TiDB".to_owned()) };
+        if engine.now.since(sweep.begun) > engine.policy.stale_after {
+            return Flow::Stay("waiting for a fresh reading of TiDB".to_owned());
+        }
+        let others = sweep.servers.iter().filter(|server| server.address != self.address);
+        if !self.is_confirmed && !others.clone().any(|server| server.status.is_ok()) {
+            return ask(
+                "no_other_tidb",
+                format!("No TiDB server but {} is known to serve.", self.address),
+                "While it restarts no SQL is served.",
+                "Bring another server up and look again, or confirm that this gap is fine.",
+                &[LOOK_AGAIN, (Command::Confirm, "restart it although nothing serves meanwhile")],
+            );
+        }
+        let own = sweep.servers.iter().find(|server| server.address == self.address);
+        match own.map(|server| &server.info) {
+            Some(Ok(info)) => {
+                engine.tidb_before =
+                    Some(Before { ddl_id: info.ddl_id.clone(), start_timestamp: info.start_timestamp });
+            }
+            _ => return Flow::Stay(format!("{} must answer /info before it is restarted", self.address)),
+        }
+        if turn.may_act {
+            engine.owe_start(Component::Tidb, &self.address);
+            let action = Action {
+                verb: Verb::Restart,
+                component: Component::Tidb,
+                address: self.address.clone(),
+                version: Some(self.to.clone()),
+                forced: false,
+            };
+            self.act = Some((engine.exec(action), engine.now));
+        }
+        Flow::Stay("restarting".to_owned())
+    }
+
+    fn follow(&mut self, engine: &mut Engine, id: EffectId, since: Timestamp, turn: Turn) -> Flow {
+        match engine.take_outcome(id) {
+            Some(ActionOutcome::Returned { detail }) => {
+                engine.note_return();
+                return Flow::Done(detail);
+            }
+            Some(ActionOutcome::Failed { message }) => self.failed = Some(message),
+            Some(ActionOutcome::Asked { text }) => self.asked = Some(text),
+            None => {}
+        }
+        let is_new = engine.picture.tidb.as_ref().filter(|sweep| sweep.begun >= since).is_some_and(|sweep| {
+            sweep.servers.iter().filter(|server| server.address == self.address).any(|server| {
+                let info = server.info.as_ref().ok();
+                info.is_some_and(|info| engine.tidb_before.as_ref().is_some_and(|before| before.ddl_id != info.ddl_id))
+            })
+        });
+        if is_new {
+            engine.note_return();
+            return Flow::Done("a new process answers".to_owned());
+        }
+        if let Some(message) = &self.failed {
+            return ask(
+                "executor_failed",
+                format!("The restart of TiDB {} failed: {message}.", self.address),
+                "The server may be down; user DDL hangs while the cluster is upgrading.",
+                "Look at the node. If the process comes up by itself this step notices; retry restarts it again.",
+                &[(Command::Retry, "restart it again")],
+            );
+        }
+        self.asked.clone().map_or_else(|| Flow::Stay(format!("restarting for {}", spoken(turn.spent))), Flow::Stay)
+    }
+}
+
+/// The machine of `verify`.
+#[derive(Clone, Debug)]
+pub struct TidbVerify {
+    address: Address,
+    to: Version,
+    since: Timestamp,
+}
+
+impl TidbVerify {
+    /// Only what was asked after `since` counts.
+    pub const fn new(address: Address, to: Version, since: Timestamp) -> Self {
+        Self { address, to, since }
+    }
+
+    /// Looks.
+    pub fn run(&self, engine: &mut Engine, turn: Turn) -> Flow {
+        let missing = match self.proof(engine) {
+            Ok(evidence) => {
+                engine.pay_restart(&self.address, Component::Tidb, &evidence);
+                return Flow::Done(evidence);
+            }
+            Err((true, wrong)) => {
+                return ask(
+                    "wrong_version",
+                    format!("TiDB {} came back as {wrong}, not as {}.", self.address, self.to),
+                    "The command may have said success; the server says otherwise. The next server is not touched.",
+                    "Put the right binary in place and restart the process; this step notices when it answers.",
+                    &[LOOK_AGAIN, WAIT_LONGER],
+                );
+            }
+            Err((false, missing)) => missing,
+        };
+        if turn.spent >= engine.policy.verify_deadline {
+            return ask(
+                "not_verified",
+                format!(
+                    "{} after its restart TiDB {} is not proven to be back: {missing}.",
+                    spoken(turn.spent),
+                    self.address
+                ),
+                "The next server is not touched; user DDL hangs while the cluster is upgrading.",
+                "Look at its log (a server may wait for its own bootstrap DDL: ADMIN SHOW DDL JOBS); this step notices when it answers.",
+                &[WAIT_LONGER, LOOK_AGAIN],
+            );
+        }
+        Flow::Stay(format!("waiting: {missing}"))
+    }
+
+    /// The flag is true where the process is the wrong one.
+    fn proof(&self, engine: &Engine) -> Result<String, (bool, String)> {
+        let wait = |why: String| (false, why);
+        let sweep = engine.picture.tidb.as_ref().filter(|sweep| sweep.begun >= self.since);
+        let sweep = sweep.ok_or_else(|| wait("no answer yet".to_owned()))?;
+        let server = sweep.servers.iter().find(|server| server.address == self.address);
+        let server = server.ok_or_else(|| wait("it was not asked".to_owned()))?;
+        let info = server.info.as_ref().map_err(|why| wait(format!("it {why}")))?;
+        if let Some(before) = &engine.tidb_before
+            && (before.ddl_id == info.ddl_id || info.start_timestamp <= before.start_timestamp)
+        {
+            return Err(wait("the old process still answers".to_owned()));
+        }
+        if !info.version.is_same_release(&self.to) {
+            return Err((true, info.version.to_string()));
+        }
+        server.status.as_ref().map_err(|why| wait(format!("it {why}")))?;
+        Ok(format!("{} as a new process, serving", info.version))
+    }
+}

@@ -1,0 +1,96 @@
+//! `verify`: a *new* id at that address in the owner's list, its own status with that id, the version it should have,
+//! liveness alive, and the old id gone (design section 4).
+
+use super::{Flow, LOOK_AGAIN, Turn, WAIT_LONGER, ask};
+use crate::cluster::units::spoken;
+use crate::cluster::{Liveness, Timestamp};
+use crate::rollout::command::Command;
+use crate::rollout::effect::Component;
+use crate::rollout::engine::{Engine, Visit};
+
+/// The machine.
+#[derive(Clone, Debug)]
+pub struct Verify {
+    since: Timestamp,
+    wrong: Option<String>,
+}
+
+impl Verify {
+    /// Only what was asked after `since` counts.
+    pub const fn new(since: Timestamp) -> Self {
+        Self { since, wrong: None }
+    }
+
+    /// Looks again.
+    pub fn retry(&mut self) {
+        self.wrong = None;
+    }
+
+    /// Looks.
+    pub fn run(&mut self, engine: &mut Engine, turn: Turn) -> Flow {
+        let Some(visit) = engine.visit.clone() else { return Flow::Stay("reading the cluster".to_owned()) };
+        let missing = match self.proof(engine, &visit) {
+            Ok(evidence) => {
+                engine.pay_restart(&visit.address, Component::Ticdc, &evidence);
+                return Flow::Done(evidence);
+            }
+            Err(missing) => missing,
+        };
+        if let Some(wrong) = &self.wrong {
+            return ask(
+                "wrong_version",
+                format!("{} came back as {wrong}, not as {}.", visit.address, visit.expected()),
+                "The command may have said success; the node says otherwise. The next node is not touched.",
+                "Put the right binary in place and restart the process; this step notices when it answers.",
+                &[LOOK_AGAIN, (Command::Wait, "wait for it as long again")],
+            );
+        }
+        if turn.spent >= engine.policy.verify_deadline {
+            return ask(
+                "not_verified",
+                format!(
+                    "{} after the restart {} is not proven to be back: {missing}.",
+                    spoken(turn.spent),
+                    visit.address
+                ),
+                "The next node is not touched until this one is proven.",
+                "Look at the process and its log; this step notices when it answers.",
+                &[WAIT_LONGER, LOOK_AGAIN],
+            );
+        }
+        Flow::Stay(format!("waiting: {missing}"))
+    }
+
+    fn proof(&mut self, engine: &Engine, visit: &Visit) -> Result<String, String> {
+        let at = &visit.address;
+        let sweep = engine.picture.cdc.as_ref().filter(|sweep| sweep.begun >= self.since).ok_or("no answer yet")?;
+        let node = sweep.node_at(at).ok_or_else(|| format!("{at} was not asked"))?;
+        let status = node.status.as_ref().map_err(|why| format!("{at} {why}"))?;
+        let id = status.id.as_ref().ok_or("it has no capture id yet")?;
+        if id == &visit.old_id {
+            return Err("the old process still answers".to_owned());
+        }
+        let is_right = match (&visit.to, &status.version) {
+            (Some(to), Some(version)) => version.is_same_release(to),
+            (None, Some(version)) => version == &visit.old_version && status.pid != visit.old_pid,
+            (_, None) => false,
+        };
+        if !is_right {
+            self.wrong = Some(status.version_text.to_string());
+            return Err(format!("it runs {}", status.version_text));
+        }
+        self.wrong = None;
+        if status.liveness.meaning != Some(Liveness::Alive) {
+            return Err("it does not say it is alive".to_owned());
+        }
+        let group = sweep.group(&visit.cluster).ok_or("its cluster did not answer")?;
+        let list = group.captures.as_ref().map_err(|why| format!("the captures list could not be read: it {why}"))?;
+        if !list.iter().any(|entry| &entry.id == id) {
+            return Err("it is not in the owner's list yet".to_owned());
+        }
+        if list.iter().any(|entry| entry.id == visit.old_id) {
+            return Err("the old id is still listed".to_owned());
+        }
+        Ok(format!("{} as {}, alive and listed; the old id is gone", status.version_text, id.short()))
+    }
+}

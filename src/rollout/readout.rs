@@ -1,0 +1,301 @@
+//! From the engine to the read model.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::command::Command;
+use super::engine::Engine;
+use super::obligation::Obligation;
+use super::picture::GroupPicture;
+use super::view::{
+    CaptureView, ChangefeedView, GroupView, PdView, PhaseState, PhaseView, Standing, StepView, TidbServerView,
+    TidbView, Title, View,
+};
+use crate::cluster::{CdcSweep, ClusterId, Failure, Observed, TableId};
+
+impl Engine {
+    /// Everything there is to show, as of the last step.
+    pub fn view(&self) -> View {
+        View {
+            at: self.now,
+            title: Title {
+                operation: if self.request.is_watch { "watch" } else { "upgrade" },
+                from: self.from.clone(),
+                to: (!self.request.is_watch).then(|| self.request.target.clone()),
+                is_simulated: self.request.is_simulated,
+                speed: self.request.speed,
+                executor: self.request.executor,
+            },
+            mode: self.state.mode(self.active.is_some()),
+            started_at: self.started_at,
+            remaining: self.remaining(),
+            plan: self.plan_view(),
+            cursor: (!self.plan.is_empty()).then_some(self.cursor),
+            groups: self.group_views(),
+            drain: self.drain.as_ref().map(super::drain_record::DrainRecord::view),
+            tidb: self.tidb_view(),
+            pd: self
+                .picture
+                .pd_versions
+                .iter()
+                .map(|(address, version)| PdView { address: address.to_string(), version: version.clone() })
+                .collect(),
+            owed: self.obligations.iter().map(Obligation::view).collect(),
+            question: self.state.question().cloned(),
+            commands: Command::ALL.iter().map(|command| (*command, self.permission(*command))).collect(),
+            table_names: Arc::clone(&self.names),
+            unread: self.unread(),
+        }
+    }
+
+    fn plan_view(&self) -> Vec<StepView> {
+        self.plan
+            .iter()
+            .map(|step| StepView {
+                kind: step.kind,
+                target: step.target.label(),
+                note: step.note.clone(),
+                phases: step
+                    .phases
+                    .iter()
+                    .map(|phase| PhaseView {
+                        kind: phase.kind,
+                        state: phase.state,
+                        started_at: phase.started_at,
+                        took: phase.started_at.zip(phase.ended_at).map(|(from, to)| to.since(from)),
+                        note: phase.note.clone(),
+                    })
+                    .collect(),
+            })
+            .collect()
+    }
+
+    fn group_views(&self) -> Vec<GroupView> {
+        let sweep = self.picture.cdc.as_deref();
+        self.picture
+            .groups
+            .iter()
+            .map(|(cluster_id, group)| GroupView {
+                cluster_id: cluster_id.clone(),
+                owner: group.owner.clone(),
+                captures: self.captures(cluster_id, group, sweep),
+                changefeeds: map_observed(&group.changefeeds, |rows| {
+                    rows.iter()
+                        .map(|row| ChangefeedView {
+                            id: row.id.clone(),
+                            state: row.state.clone(),
+                            lag: group.lag(row),
+                            lag_history: group
+                                .lags
+                                .get(&row.id)
+                                .map(|l| l.iter().copied().collect())
+                                .unwrap_or_default(),
+                            tables: tables_of(group, &row.id),
+                            error: row.error.clone(),
+                        })
+                        .collect()
+                }),
+                health: group.health.clone(),
+            })
+            .collect()
+    }
+
+    fn captures(&self, cluster: &ClusterId, group: &GroupPicture, sweep: Option<&CdcSweep>) -> Vec<CaptureView> {
+        let mut captures = Vec::new();
+        for entry in group.captures.last().into_iter().flatten() {
+            let own = sweep.and_then(|sweep| sweep.node_of(&entry.id));
+            let status = self.picture.statuses.get(&entry.id).and_then(Observed::last);
+            let standing = match (own, status) {
+                (Some(_), _) => Standing::Present,
+                (None, _) if self.is_taken(sweep, &entry.id, cluster) => Standing::Ghost,
+                (None, _) => Standing::Silent,
+            };
+            let address = self.picture.address_of(cluster, &entry.id).unwrap_or_else(|| entry.address.clone());
+            captures.push(CaptureView {
+                id: entry.id.clone(),
+                address: address.to_string(),
+                version: status.and_then(|status| status.version.clone()),
+                liveness: own.map(|(_, status)| status.liveness).unwrap_or_default(),
+                architecture: status.map(|status| status.architecture),
+                is_owner: entry.is_owner,
+                standing,
+                tables: group.tables.get(&entry.id).cloned().unwrap_or_default(),
+                per_minute: per_minute(group, &entry.id),
+                lag: lag_at(group, &entry.id),
+                seen_at: self.picture.statuses.get(&entry.id).and_then(Observed::at),
+            });
+        }
+        for node in sweep.map(|sweep| sweep.nodes.as_slice()).unwrap_or_default() {
+            let Ok(status) = &node.status else { continue };
+            let Some(id) = &status.id else { continue };
+            let is_here = status.cluster_id.clone().unwrap_or_default() == *cluster;
+            if is_here && !captures.iter().any(|capture| &capture.id == id) {
+                captures.push(CaptureView {
+                    id: id.clone(),
+                    address: node.address.to_string(),
+                    version: status.version.clone(),
+                    liveness: status.liveness,
+                    architecture: Some(status.architecture),
+                    is_owner: false,
+                    standing: Standing::Unlisted,
+                    tables: Observed::Unasked,
+                    per_minute: None,
+                    lag: None,
+                    seen_at: Some(node.at),
+                });
+            }
+        }
+        captures.sort_by(|a, b| (&a.address, &a.id).cmp(&(&b.address, &b.id)));
+        captures
+    }
+
+    /// Whether the address of a listed id is answered by another process, or refused: the entry is leaving.
+    fn is_taken(&self, sweep: Option<&CdcSweep>, id: &crate::cluster::CaptureId, cluster: &ClusterId) -> bool {
+        let Some(address) = self.picture.address_of(cluster, id) else { return false };
+        let node = sweep.and_then(|sweep| sweep.node_at(&address));
+        node.is_some_and(|node| match &node.status {
+            Ok(status) => status.id.as_ref() != Some(id),
+            Err(why) => why.kind == crate::cluster::FailureKind::Refused,
+        })
+    }
+
+    fn tidb_view(&self) -> Option<TidbView> {
+        if !self.request.has_tidb {
+            return None;
+        }
+        let sweep = self.picture.tidb.as_ref();
+        let servers = sweep.map(|sweep| sweep.servers.as_slice()).unwrap_or_default();
+        Some(TidbView {
+            is_upgrading: self.picture.is_upgrading.clone(),
+            upgrading_since: self.picture.upgrading_since,
+            servers: servers
+                .iter()
+                .map(|server| TidbServerView {
+                    address: server.address.to_string(),
+                    sql_address: server.info.as_ref().ok().map(|info| info.sql_address.to_string()),
+                    version: self.picture.tidb_versions.get(&server.address).cloned().unwrap_or_default(),
+                    is_ddl_owner: server.info.as_ref().ok().and_then(|info| info.is_ddl_owner),
+                    serves: self.picture.tidb_serves.get(&server.address).cloned().unwrap_or_default(),
+                })
+                .collect(),
+        })
+    }
+
+    fn unread(&self) -> Vec<(String, Failure)> {
+        let mut unread = Vec::new();
+        if let Some(sweep) = &self.picture.cdc {
+            for node in &sweep.nodes {
+                if let Err(why) = &node.status {
+                    unread.push((node.address.to_string(), why.clone()));
+                }
+            }
+            for group in &sweep.groups {
+                let mut add = |what: &str, why: Option<&Failure>| {
+                    if let Some(why) = why {
+                        unread.push((format!("{what} of TiCDC cluster {}", group.cluster_id), why.clone()));
+                    }
+                };
+                add("captures", group.captures.as_ref().err());
+                add("changefeeds", group.changefeeds.as_ref().err());
+                add("clock", group.cluster_time.as_ref().err());
+            }
+        }
+        if let Some(sweep) = &self.picture.tidb {
+            for server in &sweep.servers {
+                if let Err(why) = &server.info {
+                    unread.push((format!("TiDB {}", server.address), why.clone()));
+                }
+            }
+            if let Err(why) = &sweep.state {
+                unread.push(("TiDB upgrade state".to_owned(), why.clone()));
+            }
+        }
+        if let Some(sweep) = &self.picture.pd {
+            for server in &sweep.servers {
+                if let Err(why) = &server.version {
+                    unread.push((format!("PD {}", server.address), why.clone()));
+                }
+            }
+        }
+        unread
+    }
+
+    /// About how much longer, from what the same phases took so far; unknown until each kind was seen once.
+    fn remaining(&self) -> Option<Duration> {
+        if self.plan.is_empty() || self.state.is_over() {
+            return None;
+        }
+        let mut sum = Duration::ZERO;
+        for step in &self.plan {
+            for phase in step.phases.iter().filter(|phase| !phase.state.is_over()) {
+                let known: Vec<Duration> = self
+                    .took
+                    .iter()
+                    .filter(|(kind, done, _)| *kind == step.kind && *done == phase.kind)
+                    .map(|(_, _, took)| *took)
+                    .collect();
+                let is_short = matches!(
+                    phase.kind,
+                    super::view::PhaseKind::Resign
+                        | super::view::PhaseKind::HandOver
+                        | super::view::PhaseKind::EnterUpgrading
+                        | super::view::PhaseKind::LeaveUpgrading
+                );
+                let mean = match u32::try_from(known.len()) {
+                    Ok(0) | Err(_) if is_short => self.policy.owner_stands,
+                    Ok(0) | Err(_) if step.kind == super::view::StepKind::Tidb => self.policy.poll_idle,
+                    Ok(0) | Err(_) => return None,
+                    Ok(count) => known.iter().sum::<Duration>() / count,
+                };
+                let gone = match (phase.state, phase.started_at) {
+                    (PhaseState::Running | PhaseState::Asking, Some(since)) => self.now.since(since),
+                    _ => Duration::ZERO,
+                };
+                sum += mean.saturating_sub(gone);
+            }
+        }
+        Some(sum)
+    }
+}
+
+fn map_observed<T, U>(observed: &Observed<T>, f: impl FnOnce(&T) -> U) -> Observed<U> {
+    match observed {
+        Observed::Known { value, at } => Observed::Known { value: f(value), at: *at },
+        Observed::Stale { value, at, why } => Observed::Stale { value: f(value), at: *at, why: why.clone() },
+        Observed::Unknown { why } => Observed::Unknown { why: why.clone() },
+        Observed::Unasked => Observed::Unasked,
+    }
+}
+
+/// Tables of a changefeed over all captures, a moving one counted once.
+fn tables_of(group: &GroupPicture, feed: &crate::cluster::ChangefeedId) -> Option<u64> {
+    let mut ids: Vec<TableId> = Vec::new();
+    for tables in group.tables.values() {
+        ids.extend(tables.last()?.get(feed).into_iter().flatten());
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    u64::try_from(ids.len()).ok()
+}
+
+/// Tables gained or lost over the last minute.
+fn per_minute(group: &GroupPicture, id: &crate::cluster::CaptureId) -> Option<i64> {
+    let samples = group.counts.get(id)?;
+    let (last_at, last) = *samples.back()?;
+    let (first_at, first) = *samples.iter().find(|(at, _)| last_at.since(*at) <= Duration::from_mins(1))?;
+    if last_at.since(first_at) < Duration::from_secs(2) {
+        return None;
+    }
+    Some(i64::try_from(last).ok()? - i64::try_from(first).ok()?)
+}
+
+/// The largest lag of the changefeeds with tables on a capture.
+fn lag_at(group: &GroupPicture, id: &crate::cluster::CaptureId) -> Option<Duration> {
+    let tables: &BTreeMap<_, _> = group.tables.get(id)?.last()?;
+    let rows = group.changefeeds.last()?;
+    rows.iter()
+        .filter(|row| tables.get(&row.id).is_some_and(|ids| !ids.is_empty()))
+        .filter_map(|row| group.lag(row))
+        .max()
+}
