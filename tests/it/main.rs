@@ -5,6 +5,8 @@ mod architecture;
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
+mod conformance_clients;
+#[cfg(test)]
 mod conformance_sim;
 #[cfg(test)]
 mod rollout_sim;

@@ -1,5 +1,8 @@
 //! What several tests need: a simulator in this process, the real binary beside it, and the referee's word.
 
+pub(crate) mod recording;
+pub(crate) mod replay;
+
 use std::collections::BTreeMap;
 use std::process::{Command, Output};
 
