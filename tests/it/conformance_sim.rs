@@ -5,6 +5,7 @@
 //! as an exchange, as a sequence, or among those left out with the reason.
 
 mod exchanges;
+mod owners;
 mod sequences;
 mod shape;
 

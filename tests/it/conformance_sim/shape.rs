@@ -21,7 +21,7 @@ fn shape(value: &Value) -> Value {
         Value::Bool(_) => "bool".into(),
         Value::Number(number) if number.is_f64() => "float".into(),
         Value::Number(_) => "integer".into(),
-        Value::String(text) if text.contains("!") || text.contains("state") => plain(text).into(),
+        Value::String(text) if text.contains('!') || text.contains("state") => plain(text).into(),
         Value::String(_) => "text".into(),
         Value::Array(items) => {
             let mut shapes: Vec<Value> = Vec::new();
