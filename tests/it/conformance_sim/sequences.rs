@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use tiroll::sim::Running;
 
 use super::recorded;
-use crate::sim_support::{ask, get, id_at, lab, lab_with, owner, served, tables, try_ask};
+use crate::sim_support::{ask, get, id_at, lab, lab_with, served, tables, try_ask};
 
-/// Every sequence, with its folder. `rolling` is not in a folder; its test is below.
+/// Every sequence, with its folder. `rolling.jsonl` is in none; its test has a file of its own.
 pub(crate) const NAMES: &[&str] = &[
     "cdc-classic/57-v1-drain-once-watch",
     "cdc-classic/70-drained-never-restarted",
@@ -78,16 +78,16 @@ impl Lab {
         self.sim.world(|world| id_at(world, self.at(n)))
     }
 
-    fn tables(&self, n: usize) -> usize {
+    pub(crate) fn tables(&self, n: usize) -> usize {
         self.sim.world(tables).get(self.at(n)).copied().unwrap_or(0)
     }
 
-    async fn liveness(&self, n: usize) -> i64 {
+    pub(crate) async fn liveness(&self, n: usize) -> i64 {
         get(self.at(n), "/api/v1/status").await.json()["liveness"].as_i64().expect("a number")
     }
 
     /// A drain of the capture with this id, asked at capture `via`: status, and the count or `-1`.
-    async fn drain(&self, via: usize, id: &str) -> (u16, i64) {
+    pub(crate) async fn drain(&self, via: usize, id: &str) -> (u16, i64) {
         let body = json!({ "capture_id": id }).to_string();
         let answer = ask(self.at(via), "PUT", "/api/v1/captures/drain", &body).await;
         let count = answer.json()["current_table_count"].as_i64().unwrap_or(-1);
@@ -144,7 +144,7 @@ async fn a_drained_capture_stays_as_it_is() {
 }
 
 /// Whether the process answers, and whether its id is listed by another capture.
-async fn alive_and_listed(lab: &Lab, n: usize, id: &str, via: usize) -> (bool, bool) {
+pub(crate) async fn alive_and_listed(lab: &Lab, n: usize, id: &str, via: usize) -> (bool, bool) {
     let alive = try_ask(lab.at(n), "GET", "/api/v1/status", "").await.is_ok();
     let list = get(lab.at(via), "/api/v1/captures").await.json();
     (alive, list.as_array().expect("a list").iter().any(|entry| entry["id"] == id))
@@ -166,12 +166,21 @@ async fn an_ended_capture_is_listed_for_five_seconds() {
     assert_eq!(states(is), was);
 }
 
-/// What a starting capture answers, column by column.
+/// What a starting capture answers, column by column: the status, and the code of an error where the body was kept.
 fn starting(runs: &[Value], column: &str) -> Vec<String> {
     states(runs.iter().map(|run| match &run[column] {
-        Value::Number(status) => status.to_string(),
+        Value::Number(status) => {
+            let body = run[format!("{column}_body")].as_str().unwrap_or_default();
+            format!("{status} {}", code(body)).trim_end().to_owned()
+        }
         _ => "refused".to_owned(),
     }))
+}
+
+/// The error code of a body, or nothing for a success.
+pub(crate) fn code(body: &str) -> String {
+    let value: Option<Value> = serde_json::from_str(body).ok();
+    value.and_then(|value| value["error_code"].as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 #[tokio::test]
@@ -183,23 +192,43 @@ async fn a_capture_starts_in_the_recorded_order() {
     lab.control("stop", 1).await;
     lab.advance(10_000).await;
     let body = json!({ "capture_id": old }).to_string();
-    let probes: [(&str, &str, &str, &str); 6] = [
-        ("v2status", "GET", "/api/v2/status", ""),
-        ("v1status", "GET", "/api/v1/status", ""),
-        ("v2health", "GET", "/api/v2/health", ""),
-        ("v2captures", "GET", "/api/v2/captures", ""),
-        ("v1drain", "PUT", "/api/v1/captures/drain", &body),
-        ("rootstatus", "GET", "/status", ""),
+    // Of the last two the recording kept no bodies.
+    let probes: [(&str, &str, &str, &str, bool); 6] = [
+        ("v2status", "GET", "/api/v2/status", "", true),
+        ("v2health", "GET", "/api/v2/health", "", true),
+        ("v2captures", "GET", "/api/v2/captures", "", true),
+        ("v1drain", "PUT", "/api/v1/captures/drain", &body, true),
+        ("v1status", "GET", "/api/v1/status", "", false),
+        ("rootstatus", "GET", "/status", "", false),
     ];
     let address = lab.at(1).to_owned();
     lab.sim.world(|world| world.start(&address, None).expect("it is down"));
     let mut seen: Vec<Vec<String>> = vec![Vec::new(); probes.len()];
+    let mut members = Vec::new();
     for _ in 0..150 {
-        for (column, (_, method, path, body)) in seen.iter_mut().zip(&probes) {
-            let answer = try_ask(&address, method, path, body).await;
-            column.push(answer.map_or_else(|_| "refused".to_owned(), |answer| answer.status.to_string()));
+        for (column, (_, method, path, body, has_body)) in seen.iter_mut().zip(&probes) {
+            column.push(match try_ask(&address, method, path, body).await {
+                Ok(answer) if *has_body => format!("{} {}", answer.status, code(&answer.body)).trim_end().to_owned(),
+                Ok(answer) => answer.status.to_string(),
+                Err(_) => "refused".to_owned(),
+            });
         }
+        let list = get(lab.at(0), "/api/v2/captures").await.json();
+        let of_address = list["items"].as_array().unwrap().iter().filter(|it| it["address"] == address.as_str());
+        let status = try_ask(&address, "GET", "/api/v2/status", "").await.ok().filter(|it| it.status == 200);
+        let status = status.map_or(Value::Null, |it| it.json());
+        members.push(json!([of_address.count(), status["liveness"], status["is_owner"]]));
         lab.advance(10).await;
+    }
+    // The list was asked last in each sample of the recording, so it may be a step ahead, and the id is in it before
+    // the status is anything but 503.
+    let members = states(members);
+    assert_eq!(members, [json!([0, null, null]), json!([1, null, null]), json!([1, 0, false])]);
+    for recording in names {
+        let runs = rows(&recorded(&format!("cdc-classic/{recording}")));
+        let member = |run: &Value| json!([run["in_list"].as_array().unwrap().len(), run["liveness"], run["owner"]]);
+        assert_eq!(states(runs.iter().map(member)), members, "{recording}");
+        assert!(runs.iter().all(|run| run["id"].is_null() || run["id"] == run["in_list"][0]), "{recording}");
     }
     for (column, (name, ..)) in seen.into_iter().zip(&probes) {
         let is = states(column);
@@ -235,17 +264,30 @@ async fn a_repeated_drain_falls_to_zero_and_stays_there() {
     let recording = recorded("cdc-classic/75-v2-drain-repeated");
     let was = states(rows(&recording).iter().map(|row| {
         let drain = &row["drain"];
-        (drain["st"].as_u64(), drain["body"]["current_table_count"] == 0)
+        (drain["st"].as_u64(), drain["body"]["current_table_count"] == 0, row["liveness"].as_i64())
     }));
+    let counts: Vec<u64> =
+        rows(&recording).iter().filter_map(|row| row["drain"]["body"]["current_table_count"].as_u64()).collect();
+    assert_falls(&counts);
     let lab = Lab::at_rest().await;
     let id = lab.id(2);
-    let mut is = Vec::new();
+    let (mut is, mut counts) = (Vec::new(), Vec::new());
     for _ in 0..80 {
         let answer = ask(lab.at(0), "POST", &format!("/api/v2/captures/{id}/drain"), "").await;
-        is.push((Some(u64::from(answer.status)), answer.json()["current_table_count"] == 0));
+        let count = answer.json()["current_table_count"].as_u64();
+        is.push((Some(u64::from(answer.status)), count == Some(0), Some(lab.liveness(2).await)));
+        counts.extend(count);
         lab.advance(200).await;
     }
     assert_eq!(states(is), was);
+    assert_falls(&counts);
+}
+
+/// Counts of a drain that is left alone: from some tables down to none, never up, by ten of each of the two changefeeds
+/// a second or so.
+pub(crate) fn assert_falls(counts: &[u64]) {
+    assert!(counts.first() > Some(&60) && counts.last() == Some(&0), "{counts:?}");
+    assert!(counts.windows(2).all(|pair| pair[1] <= pair[0] && pair[0] - pair[1] <= 20), "{counts:?}");
 }
 
 /// Whether a count passed through zero and was more again.
@@ -313,35 +355,53 @@ async fn two_drained_captures_send_tables_back_and_forth_until_one_is_restarted(
     assert_eq!(Some(lab.liveness(2).await), last["liveness"]["127.0.0.1:8302"].as_i64());
 }
 
+/// A look at two captures that are drained in turn: who was asked, its liveness, and the tables of the two.
+type Row = (usize, Option<i64>, [u64; 2]);
+
 #[tokio::test]
 async fn two_drains_at_once_do_the_same() {
     let recording = recorded("cdc-classic/107-v2-two-drains-at-once");
     let was = rows(&recording);
     assert!(was.iter().all(|row| row["drain"]["st"] == 202));
-    let both_never_empty = |pairs: &[(u64, u64)]| pairs.iter().all(|(a, b)| a + b > 0);
-    let pairs: Vec<(u64, u64)> = was
+    let both_never_empty = |rows: &[Row]| rows.iter().all(|(_, _, [a, b])| a + b > 0);
+    // The second one is armed only when the first one has been empty, or all but so between two looks.
+    let in_turn = |rows: &[Row]| {
+        let armed = |n| rows.iter().position(|row| row.0 == n && row.1 == Some(1)).expect("it is armed in the end");
+        let first_empty = rows.iter().position(|row| row.2[0] <= 11).expect("the first one is emptied");
+        assert!(armed(0) <= first_empty && first_empty < armed(1), "{rows:?}");
+    };
+    let liveness = |rows: &[Row], n| states(rows.iter().filter(|row| row.0 == n).map(|row| row.1));
+    let was: Vec<Row> = was
         .iter()
-        .filter_map(|row| Some((row["counts"]["127.0.0.1:8301"].as_u64()?, row["counts"]["127.0.0.1:8302"].as_u64()?)))
+        .map(|row| {
+            let counts = ["127.0.0.1:8301", "127.0.0.1:8302"].map(|at| row["counts"][at].as_u64().unwrap());
+            (usize::from(row["target"] == "127.0.0.1:8302"), row["liveness"].as_i64(), counts)
+        })
         .collect();
-    assert!(both_never_empty(&pairs));
+    assert!(both_never_empty(&was));
+    in_turn(&was);
     let lab = Lab::at_rest().await;
     let ids = [lab.id(1), lab.id(2)];
-    let mut is = Vec::new();
+    let mut is: Vec<Row> = Vec::new();
     for n in 0..was.len() {
         let (status, _) = lab.drain(0, &ids[n % 2]).await;
         assert_eq!(status, 202);
+        is.push((n % 2, Some(lab.liveness(1 + n % 2).await), [lab.tables(1) as u64, lab.tables(2) as u64]));
         lab.advance(1_000).await;
-        is.push((lab.tables(1) as u64, lab.tables(2) as u64));
     }
     assert!(both_never_empty(&is), "{is:?}");
+    in_turn(&is);
+    for n in 0..2 {
+        assert_eq!(liveness(&is, n), liveness(&was, n));
+    }
 }
 
 #[tokio::test]
 async fn a_killed_capture_keeps_its_tables_until_it_leaves_the_list() {
     let recording = recorded("cdc-classic/88-kill9-nonowner");
-    let was = states(
-        rows(&recording).iter().map(|run| (run["listed"] == true, run["proc"].as_u64(), run["health"].as_u64())),
-    );
+    let was = states(rows(&recording).iter().map(|run| {
+        (run["listed"] == true, run["proc"].as_u64(), run["proc_n"].as_u64() > Some(0), run["health"].as_u64())
+    }));
     let lab = Lab::at_rest().await;
     let id = lab.id(1);
     lab.control("kill", 1).await;
@@ -350,10 +410,14 @@ async fn a_killed_capture_keeps_its_tables_until_it_leaves_the_list() {
         let (_, listed) = alive_and_listed(&lab, 1, &id, 0).await;
         let detail = get(lab.at(0), &format!("/api/v2/processors/cf-a/{id}")).await;
         let health = get(lab.at(0), "/api/v2/health").await;
-        is.push((listed, Some(u64::from(detail.status)), Some(u64::from(health.status))));
+        let carries = detail.json()["table_ids"].as_array().is_some_and(|ids| !ids.is_empty());
+        is.push((listed, Some(u64::from(detail.status)), carries, Some(u64::from(health.status))));
+        let others = lab.tables(0) + lab.tables(2);
+        assert!(!listed || others == 160, "nobody takes its tables before");
         lab.advance(200).await;
     }
     assert_eq!(states(is), was);
+    assert_eq!(lab.tables(0) + lab.tables(2), 240, "the others took them");
 }
 
 #[tokio::test]
@@ -371,6 +435,7 @@ async fn tables_of_an_undrained_capture_stand_still_until_it_leaves_the_list() {
         let (_, listed) = alive_and_listed(&lab, 1, &id, 0).await;
         let detail = get(lab.at(0), &format!("/api/v2/processors/cf-a/{id}")).await;
         is.push((listed, detail.status == 200));
+        assert!(!listed || lab.tables(0) + lab.tables(2) + before == 240, "nobody takes its tables before");
         lab.advance(100).await;
     }
     assert_eq!(states(is), was);
@@ -380,7 +445,7 @@ async fn tables_of_an_undrained_capture_stand_still_until_it_leaves_the_list() {
 }
 
 /// An answer to a drain, told apart: the error's code; as many as there are changefeeds; more; zero.
-fn kind(status: u64, body: &Value) -> String {
+pub(crate) fn kind(status: u64, body: &Value) -> String {
     match body["current_table_count"].as_u64() {
         Some(0) => "zero".to_owned(),
         Some(2) => "not ready".to_owned(),
@@ -474,7 +539,8 @@ async fn an_owner_that_resigns_in_the_middle_of_a_drain() {
     // 21 of the recording is "not ready" for one changefeed and counted for the other: counted, here.
     let was = states(rows(&recording).iter().map(|row| {
         let liveness = row["liveness"]["127.0.0.1:8301"].as_i64();
-        (kind(row["drain"]["st"].as_u64().unwrap(), &row["drain"]["body"]), liveness)
+        let owner = row["owner"][0].as_str().map(|it| if it == "127.0.0.1:8300" { "old" } else { "new" });
+        (kind(row["drain"]["st"].as_u64().unwrap(), &row["drain"]["body"]), liveness, owner)
     }));
     let lab = Lab::at_rest().await;
     let id = lab.id(1);
@@ -485,11 +551,15 @@ async fn an_owner_that_resigns_in_the_middle_of_a_drain() {
             ask(lab.at(2), "POST", "/api/v1/owner/resign", "").await;
         }
         let answer = ask(lab.at(2), "PUT", "/api/v1/captures/drain", &body).await;
-        is.push((kind(u64::from(answer.status), &answer.json()), Some(lab.liveness(1).await)));
+        let list = get(lab.at(2), "/api/v1/captures").await;
+        let owner = list.json().as_array().and_then(|list| list.iter().find(|it| it["is_owner"] == true).cloned());
+        let owner = owner.map(|it| if it["address"] == lab.at(0) { "old" } else { "new" });
+        is.push((kind(u64::from(answer.status), &answer.json()), Some(lab.liveness(1).await), owner));
         lab.advance(10).await;
     }
-    let is =
-        states(is.into_iter().enumerate().filter(|(n, (kind, _))| *n < 250 || kind != "not ready").map(|(_, it)| it));
+    // Two tables left at the end look like "not ready" to this test.
+    let real = is.into_iter().enumerate().filter(|(n, (kind, ..))| *n < 250 || kind != "not ready");
+    let is = states(real.map(|(_, it)| it));
     assert_eq!(is, was);
 }
 
@@ -508,80 +578,4 @@ async fn a_tidb_starts_in_the_recorded_order() {
         lab.advance(10).await;
     }
     assert_eq!(states(is), was);
-}
-
-/// One rolling restart of three captures to v8.5.4, as `rolling.jsonl` was made: what happened to each, in order.
-#[tokio::test]
-async fn a_whole_rolling_restart_goes_through_the_recorded_events() {
-    let text = std::fs::read_to_string(super::root().join("rolling.jsonl")).unwrap();
-    let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    // Samples and counts are many; etcd is not part of the simulator.
-    let named = |event: &Value| {
-        let name = event["event"].as_str().unwrap().to_owned();
-        (!matches!(name.as_str(), "sample" | "begin" | "end" | "etcd-key-after-exit")).then_some(name)
-    };
-    let was = states(events.iter().filter_map(named));
-    let statuses: Vec<_> = events.iter().filter(|e| e["event"] == "drain").map(|e| e["st"].as_u64()).collect();
-    assert!(statuses.iter().all(|status| *status == Some(202)));
-
-    let lab = Lab::at_rest().await;
-    let mut is: Vec<String> = Vec::new();
-    for n in [1, 2, 0] {
-        if n == 0 {
-            assert_eq!(ask(lab.at(0), "POST", "/api/v2/owner/resign", "").await.status, 200);
-            is.push("resign".to_owned());
-            until(&lab, async || lab.sim.world(owner).is_some_and(|it| it != lab.at(0))).await;
-            is.push("new-owner".to_owned());
-            until(&lab, async || get(lab.at(1), "/api/v2/health").await.status == 200).await;
-            is.push("healthy-again".to_owned());
-        }
-        let via = if n == 1 { 2 } else { 1 };
-        let id = lab.id(n);
-        loop {
-            let (status, count) = lab.drain(via, &id).await;
-            assert_eq!(status, 202);
-            is.push("drain".to_owned());
-            if count == 0 {
-                break;
-            }
-            lab.advance(600).await;
-        }
-        assert_eq!(lab.tables(n), 0);
-        is.push("drained".to_owned());
-        is.push("sigterm".to_owned());
-        let body = json!({ "address": lab.at(n) }).to_string();
-        assert_eq!(ask(&lab.sim.control, "POST", "/stop", &body).await.status, 200);
-        is.push("exited".to_owned());
-        let address = lab.at(n).to_owned();
-        lab.sim.world(|world| world.start(&address, Some("v8.5.4")).expect("it is down"));
-        is.push("started".to_owned());
-        until(&lab, async || {
-            try_ask(&address, "GET", "/api/v1/status", "").await.is_ok_and(|answer| answer.status == 200)
-        })
-        .await;
-        let status = get(&address, "/api/v1/status").await.json();
-        assert_eq!((status["version"].as_str(), status["liveness"].as_i64()), (Some("v8.5.4"), Some(0)));
-        assert_ne!(status["id"], id.as_str());
-        is.push("status-ok".to_owned());
-        until(&lab, async || get(lab.at(via), "/api/v2/health").await.status == 200).await;
-        is.push("health-ok".to_owned());
-        let (_, listed) = alive_and_listed(&lab, n, &id, via).await;
-        assert!(listed, "the old entry is still there");
-        until(&lab, async || !alive_and_listed(&lab, n, &id, via).await.1).await;
-        is.push("old-entry-gone".to_owned());
-        until(&lab, async || lab.tables(n) >= 78).await;
-        is.push("balanced".to_owned());
-    }
-    assert_eq!(states(is), was);
-}
-
-/// Lets time pass until it is so; five minutes are too long for anything here.
-async fn until(lab: &Lab, is_so: impl AsyncFn() -> bool) {
-    for _ in 0..15_000 {
-        if is_so().await {
-            return;
-        }
-        lab.advance(20).await;
-    }
-    panic!("it never came to that");
 }
