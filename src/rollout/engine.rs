@@ -387,6 +387,11 @@ impl Engine {
         is_fresh(&self.picture, self.now, self.policy.stale_after)
     }
 
+    /// How old a reading may be to pass a gate now.
+    pub(super) fn fresh_within(&self) -> Duration {
+        self.picture.fresh_within(self.policy.stale_after)
+    }
+
     /// The lag a changefeed may have, given its lag before the step.
     pub(super) fn lag_limit(&self, before: Option<Duration>) -> Duration {
         let scaled = before.map_or(Duration::ZERO, |lag| lag.mul_f64(self.policy.lag_factor));
