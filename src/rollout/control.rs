@@ -258,7 +258,7 @@ impl Engine {
                     label: format!("start the process at {address}, on the binary that is there"),
                 }),
                 Debt::Finish if acting == 0 => {
-                    choices.push(Choice { command: Command::Finish, label: self.finish_label() })
+                    choices.push(Choice { command: Command::Finish, label: self.finish_label() });
                 }
                 Debt::Finish | Debt::Drain { .. } | Debt::Start { .. } => {}
             }

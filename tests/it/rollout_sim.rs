@@ -70,6 +70,7 @@ async fn leftover_is_refused_by_name_and_no_drain_is_asked_for() {
     let lines = lines(&output);
     assert_eq!(lines[0]["event"], "paused");
     assert_eq!(lines[0]["data"]["reason"], "leftover");
+    assert_eq!(lines[0]["data"]["target"], left);
     assert!(lines[0]["data"]["message"].as_str().is_some_and(|text| text.contains(left)), "{}", lines[0]);
     assert_eq!(last(&lines)["data"]["exit_code"], 3);
 }
