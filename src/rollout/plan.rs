@@ -117,8 +117,8 @@ pub enum Planned {
     Unread(String),
 }
 
-fn refused(reason: &'static str, target: impl ToString, what: String, advice: impl Into<String>) -> Planned {
-    Planned::Refused { reason, target: target.to_string(), what, advice: advice.into() }
+fn refused(reason: &'static str, target: &str, what: String, advice: impl Into<String>) -> Planned {
+    Planned::Refused { reason, target: target.to_owned(), what, advice: advice.into() }
 }
 
 /// One live capture.
@@ -277,7 +277,7 @@ fn leftovers(captures: &[Live]) -> Option<Planned> {
         if let Some(mute) = captures.iter().find(|c| c.liveness.is_none()) {
             return Some(refused(
                 "liveness_unknown",
-                &mute.address,
+                &mute.address.to_string(),
                 format!("Capture {} does not tell whether it takes tables.", mute.address),
                 "A capture without a liveness is too old to be drained, or of a kind this version does not know.",
             ));
@@ -287,7 +287,7 @@ fn leftovers(captures: &[Live]) -> Option<Planned> {
     let names: Vec<_> = left.iter().map(|c| format!("{} ({})", c.address, c.id.short())).collect();
     Some(refused(
         "leftover",
-        left.first().map(|c| c.address.to_string()).unwrap_or_default(),
+        &left.first().map(|c| c.address.to_string()).unwrap_or_default(),
         format!(
             "Capture {} was drained before and never restarted: it is stopping. While it runs, a drain of another capture would send tables back and forth between the two without end.",
             names.join(" and ")
