@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
 /// How long anything may take before the test gives up.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(20);
 /// How long between two presses of a key that is pressed until something happens.
 const BETWEEN_KEYS: Duration = Duration::from_millis(500);
 /// How long to listen before looking at the screen again.
