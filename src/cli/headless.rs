@@ -1,6 +1,5 @@
 //! A rollout without a screen: what changes is written, line by line, as text or JSON.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
@@ -13,7 +12,7 @@ use crate::cluster::Timestamp;
 use crate::cluster::units::spoken;
 use crate::driver::Started;
 use crate::rollout::effect::Cut;
-use crate::rollout::event::{Event, Fact, Weight};
+use crate::rollout::event::{Event, Fact, PlannedStep, Weight};
 use crate::rollout::view::OwedView;
 
 /// Runs it to its end; the exit code.
@@ -107,39 +106,47 @@ pub(super) async fn dry_run(mut started: Started, format: Format) -> u8 {
             event = started.events.recv() => event,
             _ = signals.next() => break 130,
         };
-        match event.map(|event| event.fact) {
-            Ok(Fact::RolloutStarted { steps, from, to, .. }) => {
+        let event = match event {
+            Ok(event) => event,
+            Err(RecvError::Lagged(_)) => continue,
+            Err(RecvError::Closed) => break 1,
+        };
+        match &event.fact {
+            Fact::RolloutStarted { steps, from, to, .. } => {
                 match format {
-                    Format::Json => say(&json!({ "plan": { "steps": steps } }).to_string()),
-                    Format::Text => {
-                        say(&format!("plan: upgrade {} → {to}, {} steps", from.unwrap_or_default(), steps.len()));
-                        let width = steps.iter().map(|step| step.target.len()).max().unwrap_or(0);
-                        for (n, step) in steps.iter().enumerate() {
-                            let phases = step.phases.join(", ").replace('_', " ");
-                            say(&format!("{:>3}  {:width$}  {phases}", n + 1, step.target));
-                        }
-                        say("nothing was changed");
-                    }
+                    Format::Json => say(&plan_line(&event, steps)),
+                    Format::Text => plan_text(steps, from.as_deref().unwrap_or("?"), to),
                 }
                 break 0;
             }
-            Ok(Fact::RolloutEnded { ending, .. }) => {
+            Fact::RolloutEnded { ending, .. } => {
                 match format {
-                    Format::Json if ending.exit_code == 0 => say(&json!({ "plan": { "steps": [] } }).to_string()),
-                    Format::Json => {
-                        say(&json!({ "plan": null, "outcome": ending.outcome, "reason": ending.reason }).to_string());
-                    }
+                    Format::Json if ending.exit_code == 0 => say(&plan_line(&event, &[])),
+                    Format::Json => say(&json_line(&event)),
                     Format::Text => say(&ending.reason),
                 }
                 break ending.exit_code;
             }
-            Ok(_) | Err(RecvError::Lagged(_)) => {}
-            Err(RecvError::Closed) => break 1,
+            _ => {}
         }
     };
     started.handle.stop();
-    let _ = Arc::clone(&started.handle.view().borrow());
     code
+}
+
+/// The plan as a JSON line, in the form of every other one.
+fn plan_line(event: &Event, steps: &[PlannedStep]) -> String {
+    json!({ "at": rfc3339(event.at), "event": "plan", "data": { "steps": steps } }).to_string()
+}
+
+fn plan_text(steps: &[PlannedStep], from: &str, to: &str) {
+    say(&format!("plan: upgrade {from} → {to}, {} steps", steps.len()));
+    let width = steps.iter().map(|step| step.target.len()).max().unwrap_or(0);
+    for (n, step) in steps.iter().enumerate() {
+        let phases = step.phases.join(", ").replace('_', " ");
+        say(&format!("{:>3}  {:width$}  {phases}", n + 1, step.target));
+    }
+    say("nothing was changed");
 }
 
 #[cfg(test)]

@@ -237,7 +237,7 @@ impl Engine {
         if self.state.life != Life::Aborted {
             return;
         }
-        let acting = self.in_flight.values().filter(|is_act| **is_act).count();
+        let acting = self.in_flight.len();
         if self.obligations.is_empty() && acting == 0 {
             let how = self.state.aborted.clone().unwrap_or_else(|| "aborted".to_owned());
             self.end(Outcome::Aborted, 4, format!("The rollout was {how}; nothing is left behind."));
@@ -257,13 +257,15 @@ impl Engine {
                     command: Command::Start,
                     label: format!("start the process at {address}, on the binary that is there"),
                 }),
-                Debt::Finish => choices.push(Choice { command: Command::Finish, label: self.finish_label() }),
-                Debt::Drain { .. } | Debt::Start { .. } => {}
+                Debt::Finish if acting == 0 => {
+                    choices.push(Choice { command: Command::Finish, label: self.finish_label() });
+                }
+                Debt::Finish | Debt::Drain { .. } | Debt::Start { .. } => {}
             }
         }
         choices.dedup_by_key(|choice| choice.command);
         choices.push(Choice { command: Command::Close, label: "end here; what is listed above stays owed".to_owned() });
-        let acting = if acting > 0 { " A restart is still under way; its end is waited for." } else { "" };
+        let acting = if acting > 0 { " What was asked last is still under way; its end is waited for." } else { "" };
         let question = Question {
             reason: "aborted",
             step: "abort".to_owned(),

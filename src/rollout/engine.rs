@@ -265,7 +265,7 @@ impl Engine {
                 let reason = format!("Nothing to do: every server runs {} already.", self.request.target);
                 self.end(Outcome::NothingToDo, 0, reason);
             }
-            Planned::Refused { reason, what, advice } => self.refuse(reason, what, advice),
+            Planned::Refused { reason, target, what, advice } => self.refuse(reason, target, what, advice),
             Planned::Steps { from, steps } => {
                 self.from.clone_from(&from);
                 self.plan = steps;
@@ -301,17 +301,10 @@ impl Engine {
             .collect()
     }
 
-    fn refuse(&mut self, reason: &'static str, what: String, advice: String) {
+    fn refuse(&mut self, reason: &'static str, target: String, what: String, advice: String) {
         let means = "Nothing was changed and nothing was asked of the cluster.".to_owned();
-        let question = super::view::Question {
-            reason,
-            step: "plan".to_owned(),
-            target: String::new(),
-            what,
-            means,
-            advice,
-            choices: Vec::new(),
-        };
+        let question =
+            super::view::Question { reason, step: "plan".to_owned(), target, what, means, advice, choices: Vec::new() };
         let message = question.message();
         self.emit(Fact::Paused(question));
         self.end(Outcome::Refused, 3, message);
@@ -385,6 +378,11 @@ impl Engine {
     /// Whether the newest sweep of `TiCDC` may pass a gate.
     pub(super) fn is_fresh(&self) -> bool {
         is_fresh(&self.picture, self.now, self.policy.stale_after)
+    }
+
+    /// How old a reading may be to pass a gate now.
+    pub(super) fn fresh_within(&self) -> Duration {
+        self.picture.fresh_within(self.policy.stale_after)
     }
 
     /// The lag a changefeed may have, given its lag before the step.

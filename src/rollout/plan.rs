@@ -106,6 +106,8 @@ pub enum Planned {
     Refused {
         /// A stable name.
         reason: &'static str,
+        /// The node it is about, or nothing where it is about none.
+        target: String,
         /// What is there.
         what: String,
         /// What to do.
@@ -115,8 +117,8 @@ pub enum Planned {
     Unread(String),
 }
 
-fn refused(reason: &'static str, what: String, advice: impl Into<String>) -> Planned {
-    Planned::Refused { reason, what, advice: advice.into() }
+fn refused(reason: &'static str, target: &str, what: String, advice: impl Into<String>) -> Planned {
+    Planned::Refused { reason, target: target.to_owned(), what, advice: advice.into() }
 }
 
 /// One live capture.
@@ -149,6 +151,7 @@ pub fn plan_upgrade(picture: &Picture, target: &Version, has_tidb: bool) -> Plan
             .unwrap_or_default();
         return refused(
             "target_is_older",
+            &at,
             format!("{at} runs {newer}, which is newer than the target {target}."),
             "tiroll does not take a cluster back. Name a target that no running server is ahead of.",
         );
@@ -254,6 +257,7 @@ fn third_version(picture: &Picture, captures: &[Live], target: &Version) -> Opti
         if versions.len() + usize::from(is_new) > 2 {
             return Some(refused(
                 "third_version",
+                "",
                 format!(
                     "Among the captures of cluster {cluster} run {}; with {target} there would be a third version, and TiCDC then stops every changefeed.",
                     present.join(" and ")
@@ -273,6 +277,7 @@ fn leftovers(captures: &[Live]) -> Option<Planned> {
         if let Some(mute) = captures.iter().find(|c| c.liveness.is_none()) {
             return Some(refused(
                 "liveness_unknown",
+                &mute.address.to_string(),
                 format!("Capture {} does not tell whether it takes tables.", mute.address),
                 "A capture without a liveness is too old to be drained, or of a kind this version does not know.",
             ));
@@ -282,6 +287,7 @@ fn leftovers(captures: &[Live]) -> Option<Planned> {
     let names: Vec<_> = left.iter().map(|c| format!("{} ({})", c.address, c.id.short())).collect();
     Some(refused(
         "leftover",
+        &left.first().map(|c| c.address.to_string()).unwrap_or_default(),
         format!(
             "Capture {} was drained before and never restarted: it is stopping. While it runs, a drain of another capture would send tables back and forth between the two without end.",
             names.join(" and ")

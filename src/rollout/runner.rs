@@ -83,6 +83,10 @@ impl Engine {
             self.opening_since = None;
             return false;
         }
+        // One mutating call in flight for each cluster: a phase may end while its last request is still under way.
+        if self.in_flight.values().any(|is_act| !is_act) {
+            return false;
+        }
         if phase == 0 && !self.open_step(step) {
             self.wait_to_open(step);
             return false;
@@ -331,6 +335,8 @@ impl Engine {
         let kind = phase.kind;
         close_phase(phase, state, evidence, now);
         if state == PhaseState::Done {
+            // What the servers have shown needs no word of the executor any more.
+            self.in_flight.retain(|_, is_act| !*is_act);
             self.took.push_back((step_kind, kind, took));
         }
         self.emit(Fact::PhaseEnded {

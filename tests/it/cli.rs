@@ -139,7 +139,7 @@ async fn an_interrupt_ends_with_130_and_says_what_is_owed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_timeout_ends_with_5() {
-    let (_running, child, out) = draining(&["--timeout", "1500ms"]).await;
+    let (_running, child, out) = draining(&["--timeout", "4s"]).await;
     let (code, last) = tokio::task::spawn_blocking(move || ending(child, out)).await.expect("the thread ends");
     assert_eq!(code, Some(5));
     assert_eq!(last["data"]["outcome"], "timed_out");

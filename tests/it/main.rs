@@ -9,6 +9,8 @@ mod conformance_clients;
 #[cfg(test)]
 mod conformance_sim;
 #[cfg(test)]
+mod engine;
+#[cfg(test)]
 mod rollout_sim;
 #[cfg(test)]
 mod sim_chaos;

@@ -70,6 +70,7 @@ async fn leftover_is_refused_by_name_and_no_drain_is_asked_for() {
     let lines = lines(&output);
     assert_eq!(lines[0]["event"], "paused");
     assert_eq!(lines[0]["data"]["reason"], "leftover");
+    assert_eq!(lines[0]["data"]["target"], left);
     assert!(lines[0]["data"]["message"].as_str().is_some_and(|text| text.contains(left)), "{}", lines[0]);
     assert_eq!(last(&lines)["data"]["exit_code"], 3);
 }
@@ -148,7 +149,8 @@ async fn the_plan_is_shown_and_nothing_is_changed() {
     assert_eq!(output.status.code(), Some(0), "{}", story(&output));
     let lines = lines(&output);
     assert_eq!(lines.len(), 1);
-    let steps = lines[0]["plan"]["steps"].as_array().expect("steps");
+    assert_eq!(lines[0]["event"], "plan");
+    let steps = lines[0]["data"]["steps"].as_array().expect("steps");
     assert_eq!(steps.len(), 8);
     assert_eq!(steps[0]["phases"], serde_json::json!(["drain", "restart", "verify", "settle"]));
     assert_eq!(steps[2]["target"], running.captures[0].as_str(), "the owner goes last");

@@ -17,7 +17,9 @@ pub struct Restart {
     since: Timestamp,
     request: Option<EffectId>,
     last_sent: Option<Timestamp>,
-    zero: bool,
+    /// When the last request that was answered 0 was sent.
+    zero: Option<Timestamp>,
+    /// Whether the newest round, begun after the phase, found it empty.
     round: bool,
     waits_for: String,
     act: Option<(EffectId, Timestamp)>,
@@ -32,7 +34,7 @@ impl Restart {
             since,
             request: None,
             last_sent: None,
-            zero: false,
+            zero: None,
             round: false,
             waits_for: String::new(),
             act: None,
@@ -81,7 +83,7 @@ impl Restart {
         {
             self.request = None;
             match reading {
-                Ok(0) => self.zero |= sent_at >= self.since,
+                Ok(0) => self.zero = Some(sent_at).filter(|at| *at >= self.since).or(self.zero),
                 Ok(count) => {
                     engine.drain_counted(count, sent_at);
                     return Some(Flow::Back(PhaseKind::Drain, format!("{} came back to it", counted(count, "table"))));
@@ -97,6 +99,8 @@ impl Restart {
             && let Some(group) = engine.picture.groups.get(&visit.cluster)
         {
             let stands = engine.policy.owner_stands;
+            // Only the newest round counts: what was empty a moment ago may have been given tables since.
+            self.round = false;
             match judge_round(&sweep, &visit.cluster, &visit.old_id, group.owner_since, &group.known, stands) {
                 Verdict::Empty => self.round = true,
                 Verdict::Carries(list) => {
@@ -106,7 +110,8 @@ impl Restart {
                 Verdict::Unknown(why) => self.waits_for = why,
             }
         }
-        if self.zero && self.round {
+        let is_zero = self.zero.is_some_and(|at| engine.now.since(at) <= engine.fresh_within());
+        if is_zero && self.round && engine.is_fresh() {
             return beside(engine, visit);
         }
         if turn.spent >= engine.policy.unknown_asks {
@@ -119,7 +124,7 @@ impl Restart {
             ));
         }
         let is_due = self.last_sent.is_none_or(|at| engine.now.since(at) >= engine.policy.zeros_apart);
-        if !self.zero && self.request.is_none() && is_due {
+        if !is_zero && self.request.is_none() && is_due {
             if let Some(flow) = beside(engine, visit) {
                 return Some(flow);
             }
@@ -156,6 +161,19 @@ impl Restart {
                 "The process may be down, or still the old one. Nothing else is stopped meanwhile.",
                 "Look at the node. If the process comes up by itself this step notices; retry asks for evidence again and restarts.",
                 &[(Command::Retry, "make sure it is empty and restart it again")],
+            );
+        }
+        if self.asked.is_none() && turn.spent >= engine.policy.verify_deadline {
+            return ask(
+                "executor_silent",
+                format!(
+                    "The restart of {} was ordered {} ago and nothing came of it.",
+                    &visit.address,
+                    spoken(turn.spent)
+                ),
+                "It is not known whether the process was stopped. Nothing else is stopped meanwhile.",
+                "Look at the node. If a new process answers this step notices; retry makes sure again and restarts.",
+                &[WAIT_LONGER, (Command::Retry, "make sure it is safe and restart it again")],
             );
         }
         self.asked.clone().map_or_else(|| Flow::Stay(format!("restarting for {}", spoken(turn.spent))), Flow::Stay)

@@ -121,6 +121,19 @@ impl TidbRestart {
                 &[(Command::Retry, "restart it again")],
             );
         }
+        if self.asked.is_none() && turn.spent >= engine.policy.verify_deadline {
+            return ask(
+                "executor_silent",
+                format!(
+                    "The restart of TiDB {} was ordered {} ago and nothing came of it.",
+                    &self.address,
+                    spoken(turn.spent)
+                ),
+                "It is not known whether the process was stopped. Nothing else is stopped meanwhile.",
+                "Look at the node. If a new process answers this step notices; retry makes sure again and restarts.",
+                &[WAIT_LONGER, (Command::Retry, "make sure it is safe and restart it again")],
+            );
+        }
         self.asked.clone().map_or_else(|| Flow::Stay(format!("restarting for {}", spoken(turn.spent))), Flow::Stay)
     }
 }

@@ -1,0 +1,5 @@
+//! The engine against a small pure cluster: examples of every turn, and random courses of a bad day.
+
+mod examples;
+mod model;
+mod properties;
