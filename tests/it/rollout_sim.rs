@@ -158,6 +158,32 @@ async fn the_plan_is_shown_and_nothing_is_changed() {
     assert_eq!(referee(&running)["elapsed_ms"], 0);
 }
 
+/// What moves while one looks: ages, lags and checkpoints; and the speed, which a real cluster has not.
+fn at_rest(mut document: Value) -> Value {
+    document.as_object_mut().expect("an object").remove("speed");
+    for (list, keys) in [("captures", ["age_ms", "age_ms"]), ("changefeeds", ["lag_ms", "checkpoint_ts"])] {
+        for item in document[list].as_array_mut().expect("a list") {
+            for key in keys {
+                item.as_object_mut().expect("an object").remove(key);
+            }
+        }
+    }
+    document
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_equals_the_state_of_the_simulator_at_rest() {
+    for name in ["small", "leftover", "busy"] {
+        let running = simulator(builtin(name), 1.0).await;
+        let mut args = vec!["status".to_owned(), "--json".to_owned()];
+        args.extend(addresses(&running));
+        let output = run(args).await;
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", story(&output));
+        let state = crate::sim_support::get(&running.control, "/state").await.json();
+        assert_eq!(at_rest(lines(&output)[0].clone()), at_rest(state), "{name}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn status_reads_what_is_and_says_what_it_could_not_read() {
     let running = simulator(builtin("small"), 50.0).await;
