@@ -115,6 +115,7 @@ pub struct Engine {
     pub(super) obligations: Vec<Obligation>,
     pub(super) from: Option<Version>,
     pub(super) started_at: Option<Timestamp>,
+    pub(super) ended_at: Option<Timestamp>,
     pub(super) reading_since: Option<Timestamp>,
     pub(super) opening_since: Option<Timestamp>,
     pub(super) in_flight: BTreeMap<EffectId, bool>,
@@ -148,6 +149,7 @@ impl Engine {
             obligations: Vec::new(),
             from: None,
             started_at: None,
+            ended_at: None,
             reading_since: None,
             opening_since: None,
             in_flight: BTreeMap::new(),
@@ -240,6 +242,7 @@ impl Engine {
         if self.state.is_over() {
             return;
         }
+        self.ended_at = Some(self.now);
         let ending = Ending { outcome, exit_code, reason };
         let owed = self.obligations.iter().map(Obligation::view).collect();
         self.state.end(ending.clone());

@@ -29,6 +29,7 @@ impl Engine {
             },
             mode: self.state.mode(self.active.is_some()),
             started_at: self.started_at,
+            ended_at: self.ended_at,
             remaining: self.remaining(),
             plan: self.plan_view(),
             cursor: (!self.plan.is_empty()).then_some(self.cursor),

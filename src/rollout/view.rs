@@ -28,6 +28,8 @@ pub struct View {
     pub mode: Mode,
     /// When the plan stood and the rollout began.
     pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
     /// About how much longer the rollout takes, running straight on; `None` is unknown.
     pub remaining: Option<Duration>,
     /// The plan; empty until the cluster was read.

@@ -161,6 +161,7 @@ pub(crate) fn reading() -> View {
         },
         mode: Mode::Reading,
         started_at: None,
+        ended_at: None,
         remaining: None,
         plan: Vec::new(),
         cursor: None,

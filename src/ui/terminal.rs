@@ -2,6 +2,7 @@
 //! anywhere in the program.
 
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -101,7 +102,9 @@ fn take() -> io::Result<()> {
 
 /// The real terminal, taken as long as this value lives.
 pub(crate) struct Screen {
-    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    // The library's own end shows the cursor and, on a terminal that is gone, complains to a standard error that is gone
+    // with it, which is a panic. [`restore`] gives everything back; that end must not run.
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<BufWriter<Stdout>>>>,
 }
 
 impl Screen {
@@ -115,7 +118,7 @@ impl Screen {
         let terminal = Terminal::new(CrosstermBackend::new(writer)).inspect_err(|_| {
             restore();
         })?;
-        Ok(Self { terminal })
+        Ok(Self { terminal: ManuallyDrop::new(terminal) })
     }
 
     /// Clears the screen and the memory of it. The library's own `clear` asks the terminal for its cursor and waits for

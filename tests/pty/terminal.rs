@@ -186,12 +186,13 @@ pub(crate) fn lose_the_terminal() {
     drop((reader, pair.master));
     let (ended, end) = channel();
     let mut killer = child.clone_killer();
-    std::thread::spawn(move || ended.send(child.wait().is_ok()));
-    let is_over = end.recv_timeout(PATIENCE).is_ok();
-    if !is_over {
+    std::thread::spawn(move || ended.send(child.wait().map(|status| status.exit_code())));
+    let code = end.recv_timeout(PATIENCE);
+    if code.is_err() {
         killer.kill().expect("it runs");
     }
-    assert!(is_over, "it goes on without a terminal");
+    let code = code.expect("it goes on without a terminal").expect("it can be waited for");
+    assert_eq!(code, 130, "it ends as interrupted, and in no panic");
 }
 
 impl Drop for Terminal {

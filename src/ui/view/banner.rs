@@ -118,7 +118,10 @@ fn ended(ctx: &Ctx<'_>, ending: &Ending, width: usize) -> Content {
     let status = status::of_outcome(ending.outcome);
     let mut lines = paragraph(ctx, "why", &ending.reason, Role::Strong, width);
     let (over, all) = ctx.view.progress();
-    let took = ctx.view.started_at.map(|started| crate::cluster::units::spoken(ctx.view.at.since(started)));
+    let took = ctx
+        .view
+        .started_at
+        .map(|started| crate::cluster::units::spoken(ctx.view.ended_at.unwrap_or(ctx.view.at).since(started)));
     let took = took.map_or_else(String::new, |took| format!(" in {took}"));
     if all > 0 {
         lines.extend(paragraph(ctx, "phases", &format!("{over} of {all} over{took}"), Role::Plain, width));

@@ -95,7 +95,7 @@ fn progress(ctx: &Ctx<'_>, columns: usize) -> ratatui::text::Line<'static> {
     }
     let mut right = Vec::new();
     if let Some(started) = view.started_at {
-        let until = if matches!(view.mode, Mode::Ended(_)) { view.at } else { ctx.now };
+        let until = view.ended_at.unwrap_or(if matches!(view.mode, Mode::Ended(_)) { view.at } else { ctx.now });
         right.push(part(ctx.span(format!("elapsed {}", units::clock(until.since(started))), Role::Plain), 3));
         if !matches!(view.mode, Mode::Ended(_) | Mode::Aborted) {
             let left_over =
