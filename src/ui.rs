@@ -97,8 +97,9 @@ pub async fn run(handle: Handle, options: Options) -> Result<Leave, UiError> {
     }
     // Signals first: one that comes while the screen is being entered must not leave the terminal raw.
     let signals = terminal::signals()?;
-    let mut screen = terminal::Screen::enter()?;
+    // Then the reader of keys: made on a terminal that has just gone it panics, so it is made before anything is drawn.
     let input = crossterm::event::EventStream::new();
+    let mut screen = terminal::Screen::enter()?;
     let leave = event_loop::run(&mut screen, input, signals, &handle, &options).await;
     drop(screen);
     Ok(leave)
