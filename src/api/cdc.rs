@@ -112,7 +112,7 @@ impl Cdc {
 
     /// The owner's word on its cluster. v1 answers 200 with an empty body, v2 with `{}` (recorded/README 13).
     pub async fn health(&self, at: &Address, api: ApiVersion) -> Reading<()> {
-        self.get(at, &path(api, &["health"])).await.map(drop)
+        json::nothing(&self.get(at, &path(api, &["health"])).await?)
     }
 
     /// The owner's list of captures, in the order of address and id.
@@ -196,7 +196,11 @@ impl Cdc {
     /// body, v2 200 `{}`.
     pub async fn resign(&self, at: &Address, api: ApiVersion) -> Reading<()> {
         let call = Call::new(Method::Post, Kind::Owner, ["api", api.word(), "owner", "resign"]);
-        self.success(at, &call).await.map(drop)
+        let answer = self.success(at, &call).await?;
+        match answer.status {
+            200 | 202 => json::nothing(&answer),
+            _ => Err(answer.malformed("only 200 and 202 answer a resign")),
+        }
     }
 
     /// The cluster's own clock, from PD through this node. The call wants a JSON body (contract section 1.1).

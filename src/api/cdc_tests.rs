@@ -190,6 +190,16 @@ async fn only_202_with_a_whole_number_answers_a_drain() {
         (202, ""),
         (202, r#"{"current_table_count":null}"#),
         (202, r#"{"current_table_count":-1}"#),
+        (202, r#"{"current_table_count":1.5}"#),
+        (202, r#"{"current_table_count":0.0}"#),
+        (202, r#"{"current_table_count":true}"#),
+        (202, r#"{"current_table_count":""}"#),
+        (202, r#"{"current_table_count":"none"}"#),
+        (202, r#"{"current_table_count":[0]}"#),
+        (202, r#"{"current_table_count":18446744073709551616}"#),
+        (202, "[0]"),
+        (202, "0"),
+        (202, "<html>0</html>"),
         (202, r#"{"current_table_count":0}{"#),
         (202, "null"),
     ] {
@@ -217,4 +227,33 @@ async fn the_clusters_clock_is_milliseconds_and_a_counter() {
     })
     .await;
     assert_eq!(cdc().tso(&server.address).await.unwrap().get(), (1_796_072_632_050 << 18) + 5);
+}
+
+#[tokio::test]
+async fn healthy_and_resigning_are_said_by_the_server_and_not_by_a_page_in_front_of_it() {
+    let asked = async |bytes: Vec<u8>| {
+        let server = Fake::always(bytes).await;
+        let health = cdc().health(&server.address, V1).await.map_err(|e| e.kind);
+        let resign = cdc().resign(&server.address, V2).await.map_err(|e| e.kind);
+        assert_eq!(server.requests(), ["GET /api/v1/health", "POST /api/v2/owner/resign"]);
+        (health, resign)
+    };
+    for body in ["", "{}", "{}\n"] {
+        assert_eq!(asked(reply_json(200, body)).await, (Ok(()), Ok(())), "{body}");
+    }
+    // v1 answers a resign so; a health call has only one success.
+    assert_eq!(asked(reply_json(202, "")).await, (Err(FailureKind::Malformed), Ok(())));
+    let malformed = (Err(FailureKind::Malformed), Err(FailureKind::Malformed));
+    for body in ["<html>login</html>", "ok", "[]", "null", "{", "{}{}"] {
+        assert_eq!(asked(reply(200, "text/html", body)).await, malformed, "{body}");
+    }
+    assert_eq!(asked(reply_json(204, "")).await, malformed);
+    let error = r#"{"error_msg":"[CDC:ErrOwnerNotFound]owner not found","error_code":"CDC:ErrOwnerNotFound"}"#;
+    for body in [error.to_owned(), format!("{{}}{error}")] {
+        assert_eq!(
+            asked(reply_json(200, &body)).await,
+            (Err(FailureKind::NoOwner), Err(FailureKind::NoOwner)),
+            "{body}"
+        );
+    }
 }

@@ -1,5 +1,6 @@
 use super::super::fake::{Fake, http, nowhere, reply};
 use super::*;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 fn kind(outcome: Reading<Answer>) -> FailureKind {
     outcome.unwrap_err().kind
@@ -53,6 +54,32 @@ async fn a_body_has_a_cap_by_the_kind_of_call() {
     assert!(failure.raw.len() < 5_000);
     let answer = http().send(&server.address, &Call::get("/x").of_kind(Kind::Tables)).await.unwrap();
     assert_eq!(answer.body.len(), 2 * MIB);
+}
+
+/// A body without an end and without a length: what is over the cap is not waited for, and the server is let go.
+#[tokio::test]
+async fn a_body_without_end_is_cut_off_and_its_connection_dropped() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = Address::new("127.0.0.1", listener.local_addr().unwrap().port());
+    let server = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\n") {
+            stream.read_buf(&mut request).await.unwrap();
+        }
+        stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await.unwrap();
+        let chunk = [b"10000\r\n".as_slice(), &[b'x'; 0x1_0000], b"\r\n"].concat();
+        let mut written = 0;
+        while stream.write_all(&chunk).await.is_ok() {
+            written += 0x1_0000;
+        }
+        written
+    });
+    let failure = http().send(&address, &Call::get("/x")).await.unwrap_err();
+    assert_eq!((failure.kind, failure.status), (FailureKind::TooLarge, Some(200)));
+    // It ends only because nobody reads any more; what was written beyond the cap lies in the buffers of both sides.
+    let written: usize = server.await.unwrap();
+    assert!(written >= MIB, "{written}");
 }
 
 #[tokio::test]

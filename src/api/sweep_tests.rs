@@ -1,6 +1,7 @@
 use super::super::clients::Endpoints;
-use super::super::fake::{Fake, Routes, Still, json, nowhere};
+use super::super::fake::{Fake, Routes, Still, json, nowhere, reply};
 use super::super::http::Options;
+use super::super::status::StatusDocument;
 use super::*;
 
 /// A classic cluster of two captures whose answers can be changed one by one.
@@ -244,6 +245,97 @@ async fn one_process_under_two_addresses_is_asked_once() {
     cluster.owner_says("GET /api/v1/captures", entry);
     let sweep = cluster.sweep(None).await;
     assert_eq!(sweep.nodes.len(), 2, "the id in its own status says who it is");
+}
+
+#[tokio::test]
+async fn a_node_that_refuses_or_is_starting_leaves_the_rest_readable() {
+    let cluster = Cluster::new().await;
+    let gone = nowhere().await;
+    let cdc = vec![gone.clone(), cluster.fakes[0].address.clone(), cluster.fakes[1].address.clone()];
+    let clients = Clients::new(Endpoints { cdc, ..Endpoints::default() }, &Options::default()).unwrap();
+    let starting =
+        r#"{"error_msg":"[CDC:ErrServerIsNotReady]cdc server is not ready","error_code":"CDC:ErrServerIsNotReady"}"#;
+    cluster.routes[1].set("GET /api/v1/status", json(503, starting));
+    let sweep = clients.sweep_cdc(&SweepAsk { placement: true, target: None }, &Still).await;
+    let kind = |address: &Address| sweep.node_at(address).unwrap().status.as_ref().unwrap_err().kind;
+    assert_eq!(kind(&gone), FailureKind::Refused);
+    assert_eq!(kind(&cluster.fakes[1].address), FailureKind::NotReady);
+    let [group] = &sweep.groups[..] else { panic!("{sweep:?}") };
+    assert_eq!(group.captures.as_ref().unwrap().len(), 2);
+    assert!(group.placement[&cf("a")].is_ok() && group.health.is_ok() && group.changefeeds.is_ok());
+    assert!(!cluster.fakes[1].requests().iter().any(|line| line.contains("captures")), "it is starting: not asked");
+
+    let document = StatusDocument::new(&sweep, None, None, Still.now());
+    assert!(!document.is_complete());
+    let starting = document.unknown.iter().find(|unknown| unknown.what == "status of capture cap-1").unwrap();
+    assert!(starting.why.contains("starting"), "{}", starting.why);
+}
+
+#[tokio::test]
+async fn two_captures_at_one_address_are_two_and_the_old_one_is_a_ghost() {
+    let cluster = Cluster::new().await;
+    let at = [0, 1].map(|n| cluster.fakes[n].address.clone());
+    let entry = |id: &str, n: usize| {
+        format!(r#"{{"id":"{id}","is_owner":{},"address":"{}","cluster_id":"default"}}"#, id == "cap-0", at[n])
+    };
+    cluster.owner_says(
+        "GET /api/v1/captures",
+        &format!("[{},{},{}]", entry("cap-1", 1), entry("cap-0", 0), entry("old", 1)),
+    );
+    cluster.owner_says(
+        "GET /api/v2/changefeeds/a?namespace=default",
+        r#"{"state":"normal","checkpoint_ts":9,"task_status":[{"capture_id":"cap-0","table_ids":[2,1]},
+            {"capture_id":"cap-1"},{"capture_id":"old","table_ids":[3]}]}"#,
+    );
+    let sweep = cluster.sweep(None).await;
+    assert_eq!(sweep.groups[0].captures.as_ref().unwrap().len(), 3);
+    assert_eq!(sweep.nodes.len(), 2, "the ghost's address is asked once");
+    assert!(sweep.node_of(&CaptureId::new("old")).is_none());
+    let document = StatusDocument::new(&sweep, None, None, Still.now());
+    let rows = document.captures.as_ref().unwrap();
+    let ghost = rows.iter().find(|row| row.id == Some(CaptureId::new("old"))).unwrap();
+    assert_eq!((&ghost.version, ghost.liveness, ghost.liveness_raw, ghost.tables), (&None, None, None, Some(1)));
+    let named = document.unknown.iter().find(|unknown| unknown.what == "status of capture old").unwrap();
+    assert_eq!((named.address.as_ref(), named.why.as_str()), (Some(&at[1]), "its address answers as capture cap-1"));
+}
+
+/// Captures in containers advertise names that nothing outside resolves: who is who is told by id.
+#[tokio::test]
+async fn advertised_host_names_are_not_asked_where_the_configured_address_answers() {
+    let cluster = Cluster::new().await;
+    let entry = |n: usize| {
+        let id = IDS[n];
+        format!(
+            r#"{{"id":"{id}","is_owner":{},"address":"cdc-{n}.cdc-peer.invalid:8301","cluster_id":"default"}}"#,
+            n == 0
+        )
+    };
+    cluster.owner_says("GET /api/v1/captures", &format!("[{},{}]", entry(0), entry(1)));
+    let sweep = cluster.sweep(None).await;
+    assert_eq!(sweep.nodes.len(), 2, "{:?}", sweep.nodes);
+    let document = StatusDocument::new(&sweep, None, None, Still.now());
+    assert!(document.is_complete(), "{:?}", document.unknown);
+    let shown: Vec<_> = document.captures.unwrap().into_iter().map(|row| (row.id.unwrap(), row.address)).collect();
+    for (n, id) in IDS.iter().enumerate() {
+        assert!(shown.contains(&(CaptureId::new(id), cluster.fakes[n].address.clone())), "{shown:?}");
+    }
+
+    // One that nobody configured is asked by the name it gives, and the reason it cannot be reached is kept.
+    let cdc = vec![cluster.fakes[0].address.clone()];
+    let clients = Clients::new(Endpoints { cdc, ..Endpoints::default() }, &Options::default()).unwrap();
+    let sweep = clients.sweep_cdc(&SweepAsk::default(), &Still).await;
+    let named = sweep.node_at(&Address::new("cdc-1.cdc-peer.invalid", 8301)).unwrap();
+    assert_eq!(named.status.as_ref().unwrap_err().kind, FailureKind::Network);
+}
+
+#[tokio::test]
+async fn a_page_in_front_of_a_cluster_is_not_its_health() {
+    let cluster = Cluster::new().await;
+    for routes in &cluster.routes {
+        routes.set("GET /api/v1/health", reply(200, "text/html", "<html>login</html>"));
+    }
+    let sweep = cluster.sweep(None).await;
+    assert_eq!(sweep.groups[0].health.as_ref().unwrap_err().kind, FailureKind::Malformed);
 }
 
 #[tokio::test]

@@ -50,6 +50,10 @@ impl Tidb {
     /// that sends one is read as well (field report 54).
     pub async fn upgrade_show(&self, at: &Address) -> Reading<UpgradeState> {
         let answer = self.ask(at, &upgrade("show")).await?;
+        // A derived reader would take the values of a list for the fields of the state.
+        if answer.body.trim_ascii_start().first() == Some(&b'[') {
+            return Err(answer.malformed("a list stands where the state is expected"));
+        }
         match first_value::<wire::Show>(&answer)?.0 {
             wire::Show::Text(text) if text.contains("state is normal") => Ok(UpgradeState::Normal),
             wire::Show::Text(text) => Err(answer.malformed(text)),

@@ -33,7 +33,9 @@ async fn an_absent_boolean_is_false() {
 
 #[tokio::test]
 async fn a_state_that_is_not_said_is_unknown() {
-    for body in ["", "{}", r#""success!""#, "null", "<html>", r#"{"error":"x"}"#, "[]", r#"{"servers_num":2"#] {
+    for body in
+        ["", "{}", r#""success!""#, "null", "<html>", r#"{"error":"x"}"#, "[]", r#"{"servers_num":2"#, "[2,50,true]"]
+    {
         assert_eq!(show(body).await.unwrap_err().kind, FailureKind::Malformed, "{body}");
     }
 }

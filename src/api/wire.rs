@@ -4,7 +4,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{self, DeserializeOwned, Visitor};
+use serde::de::{self, DeserializeOwned, IgnoredAny, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::error::{ErrorBody, glued_failure};
@@ -97,6 +97,19 @@ pub(super) fn only_value<T: DeserializeOwned>(answer: &Answer) -> Reading<T> {
         Some(error) => glued_failure(answer, &error),
         None => answer.malformed("something follows the JSON value"),
     })
+}
+
+/// A success that carries nothing: no body at all, or an object. A web page under 200 is another program's word, and
+/// an error document under 200 is still an error.
+pub(super) fn nothing(answer: &Answer) -> Reading<()> {
+    match answer.body.trim_ascii() {
+        [] => Ok(()),
+        body @ [b'{', ..] => match ErrorBody::read(body) {
+            Some(error) => Err(glued_failure(answer, &error)),
+            None => only_value::<IgnoredAny>(answer).map(drop),
+        },
+        body => Err(answer.malformed(format!("neither nothing nor an object{}", shape_hint(body)))),
+    }
 }
 
 /// A list in either shape: bare as v1 writes it, or `{"total", "items"}` as v2 does; some builds write the second
