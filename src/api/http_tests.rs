@@ -68,7 +68,7 @@ async fn a_body_without_end_is_cut_off_and_its_connection_dropped() {
             stream.read_buf(&mut request).await.unwrap();
         }
         stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await.unwrap();
-        let chunk = [b"10000\r\n".as_slice(), &[b'x'; 0x1_0000], b"\r\n"].concat();
+        let chunk = [b"10000\r\n".as_slice(), &vec![b'x'; 0x1_0000], b"\r\n"].concat();
         let mut written = 0;
         while stream.write_all(&chunk).await.is_ok() {
             written += 0x1_0000;

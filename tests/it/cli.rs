@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use crate::support::{builtin, referee, simulator, story, tiroll, upgrade};
+use crate::support::{addresses, builtin, referee, simulator, story, tiroll, upgrade};
 
 fn said(args: &[&str]) -> (Option<i32>, String) {
     let output = tiroll(args).output().expect("the binary runs");
@@ -151,4 +151,27 @@ fn tiroll_signal(pid: u32, name: &str) -> bool {
         .args(["-c", &format!("kill -{name} {pid}")])
         .status()
         .is_ok_and(|status| status.success())
+}
+
+/// Loopback and clusters are never asked through a proxy, whatever the environment of the operator says.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proxy_in_the_environment_is_not_used() {
+    let running = simulator(builtin("small"), 50.0).await;
+    let proxy = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    proxy.set_nonblocking(true).expect("not blocking");
+    let url = format!("http://{}", proxy.local_addr().expect("an address"));
+    let args = [vec!["status".to_owned(), "--json".to_owned()], addresses(&running)].concat();
+    let output = tokio::task::spawn_blocking(move || {
+        let mut command = tiroll(&args.iter().map(String::as_str).collect::<Vec<_>>());
+        for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
+            command.env(name, &url);
+        }
+        command.env_remove("NO_PROXY").env_remove("no_proxy").env_remove("REQUEST_METHOD");
+        command.output().expect("the binary runs")
+    })
+    .await
+    .expect("the binary's thread ends");
+    assert_eq!(output.status.code(), Some(0), "{}", story(&output));
+    let asked = proxy.accept().map(drop).map_err(|error| error.kind());
+    assert_eq!(asked, Err(std::io::ErrorKind::WouldBlock), "the proxy was asked");
 }
