@@ -12,6 +12,7 @@ pub mod effect;
 pub mod engine;
 pub mod event;
 pub mod evidence;
+pub mod ledger;
 pub mod obligation;
 pub mod phase;
 pub mod picture;

@@ -1,7 +1,7 @@
 //! What may be said when, and what it does. One table of permissions that screen, headless mode and help read.
 
 use super::command::{Command, Permission, Who};
-use super::effect::{Component, Effect};
+use super::effect::Effect;
 use super::engine::{Engine, StepOutput};
 use super::event::Fact;
 use super::obligation::Debt;
@@ -319,7 +319,7 @@ impl Engine {
 
     fn start_again(&mut self) {
         let debt = self.obligations.iter().find_map(|obligation| match &obligation.debt {
-            Debt::Start { component, address } => Some((*component, address.clone())),
+            Debt::Start { component, address, .. } => Some((*component, address.clone())),
             Debt::Finish | Debt::Drain { .. } => None,
         });
         let Some((component, address)) = debt else { return };
@@ -367,31 +367,9 @@ impl Engine {
         self.end(Outcome::Aborted, 4, format!("The rollout was {how}; what is listed as owed is still owed."));
     }
 
-    /// Takes the outcome of a start that was asked for after an abort; the servers prove it.
-    pub(super) fn follow_aborted(&mut self) {
-        if self.state.life != Life::Aborted {
-            return;
-        }
-        let started: Vec<_> = self
-            .obligations
-            .iter()
-            .filter_map(|obligation| match &obligation.debt {
-                Debt::Start { component: Component::Ticdc, address } => Some((address.clone(), obligation.since)),
-                Debt::Finish | Debt::Drain { .. } | Debt::Start { .. } => None,
-            })
-            .collect();
-        for (address, since) in started {
-            let answers = self.picture.cdc.as_ref().and_then(|sweep| {
-                let node = sweep.node_at(&address).filter(|node| node.at > since)?;
-                node.status.as_ref().ok().and_then(|status| status.id.clone())
-            });
-            let is_old = self.visit.as_ref().map(|visit| &visit.old_id) == answers.as_ref();
-            if let Some(id) = answers.filter(|_| !is_old) {
-                let evidence = format!("a process answers there as {}", id.short());
-                self.pay_restart(&address, Component::Ticdc, &evidence);
-            }
-        }
-        self.offer();
+    /// Whether it was aborted and waits for what shall be paid.
+    pub(super) fn is_aborted(&self) -> bool {
+        self.state.life == Life::Aborted
     }
 }
 

@@ -6,6 +6,7 @@ use super::control::close_phase;
 use super::drain_record::DrainRecord;
 use super::engine::{Engine, FeedBefore, Visit};
 use super::event::Fact;
+use super::obligation::Debt;
 use super::phase::{Flow, Machine, Turn, ask, resign, restart, settle, tidb, upgrading, verify};
 use super::plan::{Phase, Step, Target};
 use super::view::{Outcome, PhaseKind, PhaseState, Question, StepKind};
@@ -13,6 +14,8 @@ use crate::cluster::{Address, ClusterId};
 
 /// The reason of the question about a node that cannot be read before its step.
 const NODE_UNREAD: &str = "node_unread";
+/// The reason of the question asked when every step is over and yet something is not as it should be.
+const NOT_ALL_THERE: &str = "not_all_there";
 
 /// The phase that runs.
 #[derive(Clone, Debug)]
@@ -27,6 +30,14 @@ impl Active {
     /// Whether it asks for a drain of the visited capture.
     pub const fn is_drain_of_visit(&self) -> bool {
         matches!(self.machine, Machine::Drain(_) | Machine::Restart(_))
+    }
+
+    /// Whether it restarts a process or proves that one came back.
+    pub const fn proves_restart(&self) -> bool {
+        matches!(
+            self.machine,
+            Machine::Restart(_) | Machine::Verify(_) | Machine::TidbRestart(_) | Machine::TidbVerify(_)
+        )
     }
 
     /// Whether the cluster should be read often.
@@ -58,7 +69,7 @@ impl Engine {
                 break;
             }
         }
-        self.follow_aborted();
+        self.offer();
     }
 
     /// Begins the next phase; says whether one runs now.
@@ -71,7 +82,7 @@ impl Engine {
         let Some((step, phase)) = next else {
             if self.is_paying() {
                 self.paid_so_far();
-            } else {
+            } else if self.is_all_there() {
                 let to = self.request.target.clone();
                 self.end(Outcome::Done, 0, format!("Every server of the plan is proven to run {to}."));
             }
@@ -87,9 +98,18 @@ impl Engine {
         if self.in_flight.values().any(|is_act| !is_act) {
             return false;
         }
-        if phase == 0 && !self.open_step(step) {
-            self.wait_to_open(step);
-            return false;
+        if !self.plan.get(step).is_some_and(|step| step.is_open) {
+            if let Some(why) = self.why_needless(step) {
+                self.skip_step(step, &why);
+                return self.begin_next();
+            }
+            if !self.open_step(step) {
+                self.wait_to_open(step);
+                return false;
+            }
+            if let Some(step) = self.plan.get_mut(step) {
+                step.is_open = true;
+            }
         }
         self.opening_since = None;
         let (step, phase) = self.cursor;
@@ -104,6 +124,99 @@ impl Engine {
         self.emit(Fact::PhaseStarted { step, target, phase: kind });
         self.active = Some(Active { machine, spent: Duration::ZERO });
         true
+    }
+
+    /// Whether nothing is left to do: every server of the plan still says so, and nothing is owed. What somebody else
+    /// did meanwhile must not end as done.
+    fn is_all_there(&mut self) -> bool {
+        let to = self.request.target.clone();
+        let mut behind = Vec::new();
+        for step in &self.plan {
+            let version = match &step.target {
+                Target::Capture { address, .. } => self
+                    .picture
+                    .cdc
+                    .as_ref()
+                    .and_then(|sweep| sweep.node_at(address)?.status.as_ref().ok()?.version.clone()),
+                Target::Tidb(address) => {
+                    self.picture.tidb_versions.get(address).and_then(|version| version.known().cloned())
+                }
+                Target::Cluster(_) => continue,
+            };
+            match version {
+                Some(version) if version.is_same_release(&to) => {}
+                Some(version) => behind.push(format!("{} runs {version}", step.target.label())),
+                None => behind.push(format!("{} does not answer", step.target.label())),
+            }
+        }
+        behind.extend(self.obligations.iter().map(|obligation| obligation.view().what));
+        if behind.is_empty() {
+            self.opening_since = None;
+            if self.state.question().is_some_and(|question| question.reason == NOT_ALL_THERE) {
+                self.state.withdraw();
+            }
+            return true;
+        }
+        let since = *self.opening_since.get_or_insert(self.now);
+        if self.state.question().is_none() && self.now.since(since) >= self.policy.unknown_asks {
+            let flow = ask(
+                NOT_ALL_THERE,
+                format!("Every step is over, and yet: {}.", behind.join("; ")),
+                "The rollout is not called done while that is so.",
+                "See to what is named here; it ends by itself when it is mended.",
+                &[(super::command::Command::Retry, "look again")],
+            );
+            if let Flow::Ask(question) = flow {
+                self.ask(*question);
+            }
+        }
+        false
+    }
+
+    /// Why a step that has not begun need not be taken any more.
+    fn why_needless(&self, step: usize) -> Option<String> {
+        let step = self.plan.get(step)?;
+        let to = &self.request.target;
+        match (&step.target, step.kind) {
+            (Target::Capture { address, .. }, StepKind::Recover) => {
+                self.drained_at(address).is_none().then(|| "nothing is owed there any more".to_owned())
+            }
+            (Target::Capture { cluster, address }, StepKind::Capture) if self.is_fresh() => {
+                let sweep = self.picture.cdc.as_ref()?;
+                let status = sweep.node_at(address)?.status.as_ref().ok()?;
+                let version = status.version.as_ref().filter(|version| version.is_same_release(to))?;
+                let list = sweep.group(cluster)?.captures.as_ref().ok()?;
+                let is_listed = list.iter().any(|entry| Some(&entry.id) == status.id.as_ref());
+                (is_listed && status.liveness.meaning == Some(crate::cluster::Liveness::Alive))
+                    .then(|| format!("already {version}"))
+            }
+            (Target::Tidb(address), _) => {
+                let sweep = self.picture.tidb.as_ref()?;
+                let server = sweep.servers.iter().find(|server| &server.address == address)?;
+                let version = &server.info.as_ref().ok().filter(|info| info.version.is_same_release(to))?.version;
+                let is_fresh = self.now.since(sweep.begun) <= self.policy.stale_after;
+                (is_fresh && server.status.is_ok()).then(|| format!("already {version}"))
+            }
+            _ => None,
+        }
+    }
+
+    fn skip_step(&mut self, step: usize, why: &str) {
+        let Some(step) = self.plan.get_mut(step) else { return };
+        for phase in step.phases.iter_mut().filter(|phase| !phase.state.is_over()) {
+            phase.state = PhaseState::Skipped;
+        }
+        why.clone_into(&mut step.note);
+        let label = step.target.label();
+        self.note(format!("{label}: {why}"));
+    }
+
+    /// The drained capture that is owed a restart at this address.
+    fn drained_at(&self, at: &Address) -> Option<&crate::cluster::CaptureId> {
+        self.obligations.iter().find_map(|obligation| match &obligation.debt {
+            Debt::Drain { address, capture, .. } if address == at => Some(capture),
+            Debt::Drain { .. } | Debt::Start { .. } | Debt::Finish => None,
+        })
     }
 
     /// A node that could not be read when its step was to begin, and a person was asked about, may answer by now.
@@ -159,8 +272,13 @@ impl Engine {
         if !self.is_fresh() {
             return Some("the last reading of TiCDC is too old".to_owned());
         }
-        if self.look_at(cluster, address, step.kind).is_none() {
+        let Some(visit) = self.look_at(cluster, address, step.kind) else {
             return Some(format!("the id, the version or the changefeeds of {address} could not be read"));
+        };
+        if step.kind == StepKind::Recover && self.drained_at(address).is_some_and(|drained| drained != &visit.old_id) {
+            return Some(format!(
+                "a new process answers at {address}, and the old id is not gone or it is not alive yet"
+            ));
         }
         None
     }
@@ -177,7 +295,7 @@ impl Engine {
             self.visit = None;
             return true;
         };
-        if !self.is_fresh() {
+        if self.why_closed(step).is_some() {
             return false;
         }
         let Some(visit) = self.look_at(&cluster, &address, kind) else { return false };
@@ -354,8 +472,10 @@ impl Engine {
         if let Some(at) = self.plan.get_mut(step) {
             question.target = at.target.label();
             if let Some(phase) = at.phases.get_mut(phase) {
-                phase.state = PhaseState::Asking;
-                phase.note.clone_from(&question.what);
+                if !phase.state.is_over() {
+                    phase.state = PhaseState::Asking;
+                    phase.note.clone_from(&question.what);
+                }
                 question.step = format!("{}/{}", kind_name(at.kind), phase.kind.name());
             }
         }

@@ -63,7 +63,7 @@ impl Restart {
             return flow;
         }
         if turn.may_act {
-            engine.owe_start(Component::Ticdc, &visit.address);
+            engine.owe_start(Component::Ticdc, &visit.address, visit.old_id.as_str());
             let action = Action {
                 verb: Verb::Restart,
                 component: Component::Ticdc,

@@ -79,7 +79,8 @@ impl TidbRestart {
             _ => return Flow::Stay(format!("{} must answer /info before it is restarted", self.address)),
         }
         if turn.may_act {
-            engine.owe_start(Component::Tidb, &self.address);
+            let before = engine.tidb_before.as_ref().map(|before| Arc::clone(&before.ddl_id)).unwrap_or_default();
+            engine.owe_start(Component::Tidb, &self.address, &before);
             let action = Action {
                 verb: Verb::Restart,
                 component: Component::Tidb,
