@@ -178,6 +178,7 @@ impl Engine {
                 self.state.is_granted = self.active.is_none();
                 self.state.is_paused = false;
             }
+            Command::Continue if self.acknowledge_guard() => {}
             Command::Continue => {
                 self.state.is_auto = true;
                 self.state.is_paused = false;
@@ -203,7 +204,7 @@ impl Engine {
         }
     }
 
-    fn resume_asking(&mut self) {
+    pub(super) fn resume_asking(&mut self) {
         self.state.withdraw();
         self.opening_since = None;
         let resumed = if self.active.is_some() { PhaseState::Running } else { PhaseState::Waiting };
@@ -249,10 +250,11 @@ impl Engine {
             let view = obligation.view();
             left.push(view.what.clone());
             match &obligation.debt {
-                Debt::Drain { address, .. } if acting == 0 => choices.push(Choice {
-                    command: Command::Recover,
-                    label: format!("recover: finish the drain of {address} and restart it on the binary it has"),
-                }),
+                Debt::Drain { address, capture, .. } if acting == 0 && self.may_recover(address, capture) => choices
+                    .push(Choice {
+                        command: Command::Recover,
+                        label: format!("recover: finish the drain of {address} and restart it on the binary it has"),
+                    }),
                 Debt::Start { address, .. } if acting == 0 => choices.push(Choice {
                     command: Command::Start,
                     label: format!("start the process at {address}, on the binary that is there"),
@@ -271,7 +273,11 @@ impl Engine {
             step: "abort".to_owned(),
             target: String::new(),
             what: format!("The rollout was {}.{acting}", self.state.aborted.as_deref().unwrap_or("aborted")),
-            means: format!("Left behind: {}.", left.join("; ")),
+            means: if left.is_empty() {
+                "Nothing is owed so far.".to_owned()
+            } else {
+                format!("Left behind: {}.", left.join("; "))
+            },
             advice: "Pay what is owed now, or end and pay it by hand.".to_owned(),
             choices,
         };

@@ -84,6 +84,8 @@ pub struct FeedBefore {
     pub checkpoint: Option<Tso>,
     /// Its lag, if known.
     pub lag: Option<Duration>,
+    /// Whether its checkpoint had stood still for longer than a lag may be: this step does not mend that.
+    pub stood_still: bool,
 }
 
 /// What one step gave.
@@ -118,6 +120,8 @@ pub struct Engine {
     pub(super) ended_at: Option<Timestamp>,
     pub(super) reading_since: Option<Timestamp>,
     pub(super) opening_since: Option<Timestamp>,
+    /// When a drain was last asked for, by any phase: never more than once a second.
+    pub(super) drain_sent_at: Option<Timestamp>,
     pub(super) in_flight: BTreeMap<EffectId, bool>,
     answers: BTreeMap<EffectId, (Timestamp, CallAnswer)>,
     outcomes: BTreeMap<EffectId, ActionOutcome>,
@@ -125,6 +129,7 @@ pub struct Engine {
     watch: Option<Watch>,
     out: StepOutput,
     warned_no_owner: bool,
+    pub(super) guards: super::guard::Guards,
     /// Durations of finished phases, for the estimate.
     pub(super) took: VecDeque<(StepKind, super::view::PhaseKind, Duration)>,
 }
@@ -152,6 +157,7 @@ impl Engine {
             ended_at: None,
             reading_since: None,
             opening_since: None,
+            drain_sent_at: None,
             in_flight: BTreeMap::new(),
             answers: BTreeMap::new(),
             outcomes: BTreeMap::new(),
@@ -159,6 +165,7 @@ impl Engine {
             watch: None,
             out: StepOutput::default(),
             warned_no_owner: false,
+            guards: super::guard::Guards::default(),
             took: VecDeque::new(),
         }
     }
@@ -169,7 +176,9 @@ impl Engine {
         self.absorb(input);
         self.settle_obligations();
         self.watch_owner();
+        self.watch_guards();
         self.advance();
+        self.follow_abandoned_drain();
         self.finish()
     }
 
@@ -422,6 +431,16 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// Whether the drain may be asked for again by now.
+    pub(super) fn drain_is_due(&self) -> bool {
+        self.drain_sent_at.is_none_or(|at| self.now.since(at) >= self.policy.zeros_apart)
+    }
+
+    /// Whether anything may be sent.
+    pub(super) fn may_act(&self) -> bool {
+        self.state.may_act()
     }
 
     /// Deadlines of the running phase count from now.
