@@ -255,10 +255,11 @@ impl Engine {
                         command: Command::Recover,
                         label: format!("recover: finish the drain of {address} and restart it on the binary it has"),
                     }),
-                Debt::Start { address, .. } if acting == 0 => choices.push(Choice {
-                    command: Command::Start,
-                    label: format!("start the process at {address}, on the binary that is there"),
-                }),
+                Debt::Start { component, address, .. } if acting == 0 && self.is_silent(*component, address) => choices
+                    .push(Choice {
+                        command: Command::Start,
+                        label: format!("start the process at {address}, on the binary that is there"),
+                    }),
                 Debt::Finish if acting == 0 => {
                     choices.push(Choice { command: Command::Finish, label: self.finish_label() });
                 }
@@ -325,8 +326,10 @@ impl Engine {
 
     fn start_again(&mut self) {
         let debt = self.obligations.iter().find_map(|obligation| match &obligation.debt {
-            Debt::Start { component, address, .. } => Some((*component, address.clone())),
-            Debt::Finish | Debt::Drain { .. } => None,
+            Debt::Start { component, address, .. } if self.is_silent(*component, address) => {
+                Some((*component, address.clone()))
+            }
+            Debt::Finish | Debt::Drain { .. } | Debt::Start { .. } => None,
         });
         let Some((component, address)) = debt else { return };
         let action = super::effect::Action {

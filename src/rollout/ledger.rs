@@ -144,6 +144,21 @@ impl Engine {
         (is_gone && is_new).then(|| "a new process answers there, alive; the old id is gone".to_owned())
     }
 
+    /// Whether nothing answers at this address by the newest reading: only then can a process be started there.
+    pub(super) fn is_silent(&self, component: Component, address: &Address) -> bool {
+        match component {
+            Component::Ticdc => {
+                let node = self.picture.cdc.as_ref().and_then(|sweep| sweep.node_at(address));
+                node.is_none_or(|node| node.status.is_err())
+            }
+            Component::Tidb => {
+                let servers = self.picture.tidb.as_ref().map(|sweep| sweep.servers.as_slice()).unwrap_or_default();
+                let server = servers.iter().find(|server| &server.address == address);
+                server.is_none_or(|server| server.info.is_err())
+            }
+        }
+    }
+
     /// Whether the phases that prove a restart have this process in hand.
     fn is_in_hand(&self, address: &Address) -> bool {
         let step = self.plan.get(self.cursor.0);
