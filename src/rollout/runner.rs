@@ -323,6 +323,10 @@ impl Engine {
 
     /// A person vouches for what the running phase cannot see.
     pub(super) fn confirm_active(&mut self) {
+        // What is waived needs its time to hold, too.
+        if let Some(active) = &mut self.active {
+            active.spent = Duration::ZERO;
+        }
         match self.active.as_mut().map(|active| &mut active.machine) {
             Some(Machine::HandOver(machine)) => machine.confirm(),
             Some(Machine::Resign(machine)) => machine.confirm(),

@@ -3,5 +3,6 @@
 mod examples;
 mod explore;
 mod model;
+mod odd_days;
 mod properties;
 mod sweeps;

@@ -8,23 +8,23 @@ use tiroll::rollout::view::{Mode, Outcome, PhaseKind};
 
 use super::model::{Course, Spoil};
 
-fn ending(course: &Course) -> Option<(Outcome, u8)> {
+pub(super) fn ending(course: &Course) -> Option<(Outcome, u8)> {
     match course.mode() {
         Mode::Ended(ending) => Some((ending.outcome, ending.exit_code)),
         _ => None,
     }
 }
 
-fn is_over(course: &Course) -> bool {
+pub(super) fn is_over(course: &Course) -> bool {
     ending(course).is_some()
 }
 
-fn drains(course: &Course) -> usize {
+pub(super) fn drains(course: &Course) -> usize {
     let is_drain = |effect: &&Effect| matches!(effect, Effect::Call { call: Call::Drain { .. }, .. });
     course.effects.iter().filter(is_drain).count()
 }
 
-fn phase(course: &Course) -> Option<PhaseKind> {
+pub(super) fn phase(course: &Course) -> Option<PhaseKind> {
     course.engine.view().current().map(|(_, phase)| phase.kind)
 }
 
@@ -226,11 +226,11 @@ fn every_command_is_taken_or_says_why_not() {
     assert_eq!(course.engine.view().owed.len(), 1, "closing pays nothing");
 }
 
-fn acts(course: &Course) -> usize {
+pub(super) fn acts(course: &Course) -> usize {
     course.effects.iter().filter(|effect| matches!(effect, Effect::Exec { .. })).count()
 }
 
-fn owes(course: &Course, kind: &str) -> bool {
+pub(super) fn owes(course: &Course, kind: &str) -> bool {
     course.engine.view().owed.iter().any(|owed| owed.kind == kind)
 }
 

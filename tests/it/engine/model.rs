@@ -82,6 +82,12 @@ pub(crate) struct Course {
     pub(crate) next_call_fails: Option<FailureKind>,
     /// A call that fails takes hold all the same: its answer was lost.
     pub(crate) takes_hold: bool,
+    /// The next drains are answered with this, and nothing is drained.
+    pub(crate) count_is: Option<u64>,
+    /// Health does not answer.
+    pub(crate) is_unhealthy: bool,
+    /// The checkpoint of the second changefeed stands where it was then.
+    pub(crate) frozen_at: Option<u64>,
     /// The next call is answered only after this.
     pub(crate) next_answer_after: u64,
     /// Nobody owns until then: the owner crashed and its lease runs.
@@ -164,6 +170,9 @@ impl Course {
             comes_back_as: None,
             next_call_fails: None,
             takes_hold: false,
+            count_is: None,
+            is_unhealthy: false,
+            frozen_at: None,
             next_answer_after: 100,
             no_owner_until: 0,
             has_two_owners: false,
@@ -356,6 +365,9 @@ impl Course {
     }
 
     fn drain(&mut self, id: &CaptureId) -> Reading<u64> {
+        if let Some(count) = self.count_is {
+            return Ok(count);
+        }
         if self.now < self.no_owner_until {
             return Err(Failure::local(FailureKind::NoOwner, "nobody owns"));
         }

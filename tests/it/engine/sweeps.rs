@@ -59,7 +59,7 @@ impl Course {
         let row = |n: usize| ChangefeedRow {
             id: Self::feeds()[n].clone(),
             state: if n == 1 && self.warning { ChangefeedState::Warning } else { ChangefeedState::Normal },
-            checkpoint: Tso::new((clock - 2_000) << 18),
+            checkpoint: Tso::new((self.frozen_at.filter(|_| n == 1).unwrap_or(clock) - 2_000) << 18),
             error: None,
         };
         let ids = |n: usize, count: u64| -> Vec<TableId> {
@@ -94,7 +94,11 @@ impl Course {
             } else {
                 Ok(list)
             },
-            health: Ok(()),
+            health: if self.is_unhealthy {
+                Err(Failure::local(FailureKind::Unhealthy, "as the test wants it"))
+            } else {
+                Ok(())
+            },
             changefeeds: if spoil.changefeeds { Err(spoilt()) } else { Ok(vec![row(1), row(0)]) },
             processors: Ok(Vec::new()),
             placement,
