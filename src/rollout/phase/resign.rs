@@ -59,7 +59,7 @@ impl Resign {
                     return Flow::Done(format!("{label} owns and has stood {stood}; health waived by a person"));
                 }
                 if turn.spent >= policy.unknown_asks {
-                    return unhealthy(engine, visit.cluster, &label);
+                    return unhealthy(engine, &visit.cluster, &label);
                 }
                 Flow::Stay(format!("{label} owns now; waiting until it has stood a while and health answers"))
             }
@@ -137,8 +137,8 @@ impl Resign {
 }
 
 /// Another owner stands, and health does not answer: only a person can go on.
-fn unhealthy(engine: &Engine, cluster: crate::cluster::ClusterId, label: &str) -> Flow {
-    let health = engine.picture.groups.get(&cluster).map(|group| &group.health);
+fn unhealthy(engine: &Engine, cluster: &crate::cluster::ClusterId, label: &str) -> Flow {
+    let health = engine.picture.groups.get(cluster).map(|group| &group.health);
     let found = match health.and_then(|health| health.failure()) {
         Some(why) => format!("it {why}"),
         None => "TiCDC says the cluster is unhealthy".to_owned(),

@@ -46,7 +46,7 @@ impl Restart {
 
     /// Starts over from now: nothing confirmed before counts.
     pub fn retry(&mut self, now: Timestamp) {
-        let acted = self.acted.or(self.act.map(|(_, since)| since));
+        let acted = self.acted.or_else(|| self.act.map(|(_, since)| since));
         *self = Self { request: self.request, acted, ..Self::new(now) };
     }
 

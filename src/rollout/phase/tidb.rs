@@ -54,7 +54,7 @@ impl TidbRestart {
 
     /// Starts over.
     pub fn retry(&mut self) {
-        let acted = self.acted.or(self.act.map(|(_, since)| since));
+        let acted = self.acted.or_else(|| self.act.map(|(_, since)| since));
         *self = Self { acted, ..Self::new(self.address.clone(), self.to.clone()) };
     }
 
