@@ -12,7 +12,7 @@ use tiroll::rollout::view::{Mode, Outcome};
 use super::model::{Capture, Course, Spoil};
 
 /// Steps from each beginning.
-const BUDGET: usize = 2_000;
+const BUDGET: usize = 1_000;
 /// States that look the same from outside may differ inside: each is gone on from this often.
 const VISITS: u8 = 3;
 
@@ -47,6 +47,21 @@ fn branches(course: &Course) -> Vec<Course> {
             c.restart(n, c.captures[n].version);
         }
         c.pass(1_000, Spoil::default());
+    });
+    branch(&|c| {
+        c.captures[0].stopping = true;
+        c.pass(1_000, Spoil::default());
+    });
+    branch(&|c| {
+        if c.captures[1].down_until.is_none() {
+            c.give(1);
+        }
+        // The count may leave them out.
+        c.count_is = Some(0);
+        c.pass(1_000, Spoil::default());
+    });
+    branch(&|c| {
+        assert_eq!(c.sleep(600_000), 0, "something was sent on readings of before a long sleep");
     });
     for command in Command::ALL {
         if course.engine.permission(command).is_ok() {

@@ -212,11 +212,34 @@ impl Course {
         !self.outstanding.is_empty()
     }
 
+    /// What is due arrives.
+    fn deliver(&mut self) {
+        let (due, later): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.inbox).into_iter().partition(|(at, _)| *at <= self.now);
+        self.inbox = later;
+        for (_, input) in due {
+            self.tell(input);
+        }
+    }
+
+    /// Tables are given to a capture, also to one that should get none.
+    pub(crate) fn give(&mut self, n: usize) {
+        for feed in 0..2 {
+            for other in 0..self.captures.len() {
+                let taken = if other == n { 0 } else { self.captures[other].tables[feed].min(2) };
+                self.captures[other].tables[feed] -= taken;
+                self.captures[n].tables[feed] += taken;
+            }
+        }
+        self.captures[n].given_at = self.now;
+    }
+
     /// Time passes and nothing is read: the machine slept.
     pub(crate) fn sleep(&mut self, ms: u64) -> usize {
         self.now += ms;
         self.live(ms);
         let before = self.sent;
+        self.deliver();
         self.tell(Input::Tick);
         self.sent - before
     }
@@ -225,12 +248,7 @@ impl Course {
     pub(crate) fn pass(&mut self, ms: u64, spoil: Spoil) {
         self.now += ms;
         self.live(ms);
-        let (due, later): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.inbox).into_iter().partition(|(at, _)| *at <= self.now);
-        self.inbox = later;
-        for (_, input) in due {
-            self.tell(input);
-        }
+        self.deliver();
         let sweep = self.cdc(spoil);
         self.read_at = self.now;
         self.tell(Input::Cdc(Arc::new(sweep)));

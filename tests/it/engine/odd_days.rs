@@ -281,3 +281,33 @@ fn what_somebody_took_back_is_not_called_done() {
     course.until("the end", is_over);
     assert_eq!(ending(&course), Some((Outcome::Done, 0)));
 }
+
+#[test]
+fn a_capture_that_somebody_drains_meanwhile_stops_ours() {
+    let mut course = Course::new(3, true);
+    course.until("the drain", |course| drains(course) > 1);
+    course.captures[2].stopping = true;
+    course.until("the question", is_asking("leftover"));
+    let before = drains(&course);
+    course.pass(1_000, Spoil::default());
+    assert_eq!(drains(&course), before);
+    course.restart(2, "v8.5.3");
+    for _ in 0..40 {
+        course.pass(250, Spoil::default());
+    }
+    assert_eq!(course.say(Command::Retry), Ok(()));
+    ends_done(course);
+}
+
+/// Between the drain and the restart tables come back, and the count does not know it.
+#[test]
+fn tables_that_come_back_before_the_restart_send_it_back_to_the_drain() {
+    let mut course = Course::new(3, true);
+    course.until("the confirmation", |course| phase(course) == Some(PhaseKind::Restart));
+    course.count_is = Some(0);
+    course.give(1);
+    course.pass(250, Spoil::default());
+    assert_eq!((phase(&course), acts(&course)), (Some(PhaseKind::Drain), 0));
+    course.count_is = None;
+    ends_done(course);
+}
