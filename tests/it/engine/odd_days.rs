@@ -311,3 +311,16 @@ fn tables_that_come_back_before_the_restart_send_it_back_to_the_drain() {
     course.count_is = None;
     ends_done(course);
 }
+
+/// A zero of the count alone stops nothing: here the tables are there and cannot be read.
+#[test]
+fn a_zero_without_a_round_never_restarts() {
+    let mut course = Course::new(3, true);
+    course.until("the confirmation", |course| phase(course) == Some(PhaseKind::Restart));
+    (course.count_is, course.is_stuck) = (Some(0), true);
+    course.give(1);
+    for _ in 0..160 {
+        course.pass(250, Spoil { target: true, ..Spoil::default() });
+    }
+    assert_eq!((acts(&course), course.asked()), (0, Some("restart_unproven")));
+}
