@@ -1,7 +1,7 @@
 //! What may be said when, and what it does. One table of permissions that screen, headless mode and help read.
 
 use super::command::{Command, Permission, Who};
-use super::effect::{Component, Effect};
+use super::effect::Effect;
 use super::engine::{Engine, StepOutput};
 use super::event::Fact;
 use super::obligation::Debt;
@@ -178,6 +178,7 @@ impl Engine {
                 self.state.is_granted = self.active.is_none();
                 self.state.is_paused = false;
             }
+            Command::Continue if self.acknowledge_guard() => {}
             Command::Continue => {
                 self.state.is_auto = true;
                 self.state.is_paused = false;
@@ -203,7 +204,7 @@ impl Engine {
         }
     }
 
-    fn resume_asking(&mut self) {
+    pub(super) fn resume_asking(&mut self) {
         self.state.withdraw();
         self.opening_since = None;
         let resumed = if self.active.is_some() { PhaseState::Running } else { PhaseState::Waiting };
@@ -249,14 +250,16 @@ impl Engine {
             let view = obligation.view();
             left.push(view.what.clone());
             match &obligation.debt {
-                Debt::Drain { address, .. } if acting == 0 => choices.push(Choice {
-                    command: Command::Recover,
-                    label: format!("recover: finish the drain of {address} and restart it on the binary it has"),
-                }),
-                Debt::Start { address, .. } if acting == 0 => choices.push(Choice {
-                    command: Command::Start,
-                    label: format!("start the process at {address}, on the binary that is there"),
-                }),
+                Debt::Drain { address, capture, .. } if acting == 0 && self.may_recover(address, capture) => choices
+                    .push(Choice {
+                        command: Command::Recover,
+                        label: format!("recover: finish the drain of {address} and restart it on the binary it has"),
+                    }),
+                Debt::Start { component, address, .. } if acting == 0 && self.is_silent(*component, address) => choices
+                    .push(Choice {
+                        command: Command::Start,
+                        label: format!("start the process at {address}, on the binary that is there"),
+                    }),
                 Debt::Finish if acting == 0 => {
                     choices.push(Choice { command: Command::Finish, label: self.finish_label() });
                 }
@@ -271,7 +274,11 @@ impl Engine {
             step: "abort".to_owned(),
             target: String::new(),
             what: format!("The rollout was {}.{acting}", self.state.aborted.as_deref().unwrap_or("aborted")),
-            means: format!("Left behind: {}.", left.join("; ")),
+            means: if left.is_empty() {
+                "Nothing is owed so far.".to_owned()
+            } else {
+                format!("Left behind: {}.", left.join("; "))
+            },
             advice: "Pay what is owed now, or end and pay it by hand.".to_owned(),
             choices,
         };
@@ -319,8 +326,10 @@ impl Engine {
 
     fn start_again(&mut self) {
         let debt = self.obligations.iter().find_map(|obligation| match &obligation.debt {
-            Debt::Start { component, address } => Some((*component, address.clone())),
-            Debt::Finish | Debt::Drain { .. } => None,
+            Debt::Start { component, address, .. } if self.is_silent(*component, address) => {
+                Some((*component, address.clone()))
+            }
+            Debt::Finish | Debt::Drain { .. } | Debt::Start { .. } => None,
         });
         let Some((component, address)) = debt else { return };
         let action = super::effect::Action {
@@ -367,31 +376,9 @@ impl Engine {
         self.end(Outcome::Aborted, 4, format!("The rollout was {how}; what is listed as owed is still owed."));
     }
 
-    /// Takes the outcome of a start that was asked for after an abort; the servers prove it.
-    pub(super) fn follow_aborted(&mut self) {
-        if self.state.life != Life::Aborted {
-            return;
-        }
-        let started: Vec<_> = self
-            .obligations
-            .iter()
-            .filter_map(|obligation| match &obligation.debt {
-                Debt::Start { component: Component::Ticdc, address } => Some((address.clone(), obligation.since)),
-                Debt::Finish | Debt::Drain { .. } | Debt::Start { .. } => None,
-            })
-            .collect();
-        for (address, since) in started {
-            let answers = self.picture.cdc.as_ref().and_then(|sweep| {
-                let node = sweep.node_at(&address).filter(|node| node.at > since)?;
-                node.status.as_ref().ok().and_then(|status| status.id.clone())
-            });
-            let is_old = self.visit.as_ref().map(|visit| &visit.old_id) == answers.as_ref();
-            if let Some(id) = answers.filter(|_| !is_old) {
-                let evidence = format!("a process answers there as {}", id.short());
-                self.pay_restart(&address, Component::Ticdc, &evidence);
-            }
-        }
-        self.offer();
+    /// Whether it was aborted and waits for what shall be paid.
+    pub(super) fn is_aborted(&self) -> bool {
+        self.state.life == Life::Aborted
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::engine::Engine;
+use super::evidence::{Verdict, judge_round};
 use super::view::DrainView;
 use crate::cluster::{CaptureId, ChangefeedId, Timestamp};
 
@@ -59,10 +60,10 @@ impl DrainRecord {
         self.samples.push_back((at, count));
     }
 
-    /// Tables a second over the last stretch; `None` before there is one.
-    fn rate(&self) -> Option<f64> {
+    /// Tables a second over the last stretch before `now`; `None` where it was not counted, or rose.
+    fn rate(&self, now: Timestamp) -> Option<f64> {
         let (last_at, last) = *self.samples.back()?;
-        let (first_at, first) = *self.samples.iter().find(|(at, _)| last_at.since(*at) <= RATE_OVER)?;
+        let (first_at, first) = *self.samples.iter().find(|(at, _)| now.since(*at) <= RATE_OVER)?;
         let over = last_at.since(first_at).as_secs_f64();
         if over <= 0.0 || first < last {
             return None;
@@ -73,15 +74,15 @@ impl DrainRecord {
     }
 
     /// About how much longer; `None` while nothing moves.
-    pub fn remaining(&self) -> Option<Duration> {
-        let rate = self.rate().filter(|rate| *rate > 0.0)?;
+    pub fn remaining(&self, now: Timestamp) -> Option<Duration> {
+        let rate = self.rate(now).filter(|rate| *rate > 0.0)?;
         #[expect(clippy::cast_precision_loss, reason = "table counts are far below 2^52")]
         let left = self.count? as f64;
         Duration::try_from_secs_f64(left / rate).ok()
     }
 
     /// The read model.
-    pub fn view(&self) -> DrainView {
+    pub fn view(&self, now: Timestamp) -> DrainView {
         DrainView {
             capture: self.capture.clone(),
             address: self.address.clone(),
@@ -89,8 +90,8 @@ impl DrainRecord {
             baseline: self.baseline,
             counted_at: self.counted_at,
             started_at: self.started_at,
-            rate: self.rate(),
-            remaining: self.remaining(),
+            rate: self.rate(now),
+            remaining: self.remaining(now),
             history: self.samples.iter().map(|(_, count)| *count).collect(),
             by_changefeed: self.by_changefeed.clone(),
             waiting_for: self.waiting_for.clone(),
@@ -106,7 +107,7 @@ impl Engine {
         let is_silent = !self.state.may_act();
         if let Some(record) = &mut self.drain {
             // While nothing may be sent the drain is not asked for, so the count comes from the rounds.
-            if let Some(at) = at.filter(|_| is_silent && record.count.is_some()) {
+            if let Some(at) = at.filter(|_| is_silent) {
                 record.count(list.iter().map(|(_, count)| count).sum(), at);
             }
             record.by_changefeed = list;
@@ -125,6 +126,23 @@ impl Engine {
         if let Some(record) = &mut self.drain {
             record.is_done = true;
             record.waiting_for.clear();
+        }
+    }
+
+    /// After an abort nobody asks for the drain any more, and the servers go on with it: the rounds tell how far.
+    pub(super) fn follow_abandoned_drain(&mut self) {
+        if !self.is_aborted() {
+            return;
+        }
+        let (Some(visit), Some(sweep)) = (&self.visit, &self.picture.cdc) else { return };
+        let is_it = self.drain.as_ref().is_some_and(|record| record.capture == visit.old_id && !record.is_done);
+        let is_new = self.drain.as_ref().and_then(|record| record.counted_at).is_none_or(|at| sweep.begun > at);
+        let Some(group) = self.picture.groups.get(&visit.cluster).filter(|_| is_it && is_new) else { return };
+        let stands = self.policy.owner_stands;
+        match judge_round(sweep, &visit.cluster, &visit.old_id, group.owner_since, &group.known, stands) {
+            Verdict::Empty => self.drain_by_changefeed(Vec::new()),
+            Verdict::Carries(list) => self.drain_by_changefeed(list),
+            Verdict::Unknown(_) => {}
         }
     }
 }

@@ -10,17 +10,17 @@ use std::time::Duration;
 
 use super::control::State;
 use super::drain_record::DrainRecord;
-use super::effect::{Action, ActionOutcome, Call, CallAnswer, Component, Cut, Effect, EffectId, Input, Pace, Watch};
+use super::effect::{Action, ActionOutcome, Call, CallAnswer, Cut, Effect, EffectId, Input, Pace, Watch};
 use super::event::{Event, Fact, PlannedStep, Weight};
 use super::evidence::is_fresh;
-use super::obligation::{Debt, Obligation};
+use super::obligation::Obligation;
 use super::phase::tidb::Before;
 use super::picture::Picture;
 use super::plan::{Planned, Step, Target, plan_upgrade};
 use super::policy::Policy;
 use super::runner::Active;
 use super::view::{Ending, Outcome, StepKind, TableNames};
-use crate::cluster::{Address, CaptureId, ChangefeedId, ChangefeedState, ClusterId, Liveness, Timestamp, Tso, Version};
+use crate::cluster::{Address, CaptureId, ChangefeedId, ChangefeedState, ClusterId, Timestamp, Tso, Version};
 
 /// What is asked of the engine.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,6 +84,8 @@ pub struct FeedBefore {
     pub checkpoint: Option<Tso>,
     /// Its lag, if known.
     pub lag: Option<Duration>,
+    /// Whether its checkpoint had stood still for longer than a lag may be: this step does not mend that.
+    pub stood_still: bool,
 }
 
 /// What one step gave.
@@ -118,6 +120,8 @@ pub struct Engine {
     pub(super) ended_at: Option<Timestamp>,
     pub(super) reading_since: Option<Timestamp>,
     pub(super) opening_since: Option<Timestamp>,
+    /// When a drain was last asked for, by any phase: never more than once a second.
+    pub(super) drain_sent_at: Option<Timestamp>,
     pub(super) in_flight: BTreeMap<EffectId, bool>,
     answers: BTreeMap<EffectId, (Timestamp, CallAnswer)>,
     outcomes: BTreeMap<EffectId, ActionOutcome>,
@@ -125,6 +129,7 @@ pub struct Engine {
     watch: Option<Watch>,
     out: StepOutput,
     warned_no_owner: bool,
+    pub(super) guards: super::guard::Guards,
     /// Durations of finished phases, for the estimate.
     pub(super) took: VecDeque<(StepKind, super::view::PhaseKind, Duration)>,
 }
@@ -152,6 +157,7 @@ impl Engine {
             ended_at: None,
             reading_since: None,
             opening_since: None,
+            drain_sent_at: None,
             in_flight: BTreeMap::new(),
             answers: BTreeMap::new(),
             outcomes: BTreeMap::new(),
@@ -159,6 +165,7 @@ impl Engine {
             watch: None,
             out: StepOutput::default(),
             warned_no_owner: false,
+            guards: super::guard::Guards::default(),
             took: VecDeque::new(),
         }
     }
@@ -169,7 +176,9 @@ impl Engine {
         self.absorb(input);
         self.settle_obligations();
         self.watch_owner();
+        self.watch_guards();
         self.advance();
+        self.follow_abandoned_drain();
         self.finish()
     }
 
@@ -424,106 +433,19 @@ impl Engine {
         }
     }
 
+    /// Whether the drain may be asked for again by now.
+    pub(super) fn drain_is_due(&self) -> bool {
+        self.drain_sent_at.is_none_or(|at| self.now.since(at) >= self.policy.zeros_apart)
+    }
+
+    /// Whether anything may be sent.
+    pub(super) fn may_act(&self) -> bool {
+        self.state.may_act()
+    }
+
     /// Deadlines of the running phase count from now.
     pub(super) const fn reset_spent(&mut self) {
         self.state.reset_spent = true;
-    }
-
-    // ---- obligations ---------------------------------------------------------------------------------------------
-
-    fn owe(&mut self, debt: Debt) {
-        let obligation = Obligation { debt, since: self.now };
-        self.emit(Fact::ObligationIncurred(obligation.view()));
-        self.obligations.push(obligation);
-    }
-
-    /// A drain is about to be asked for.
-    pub(super) fn owe_drain(&mut self, visit: &Visit) {
-        let now = self.now;
-        for obligation in &mut self.obligations {
-            if let Debt::Drain { capture, last_asked, .. } = &mut obligation.debt
-                && capture == &visit.old_id
-            {
-                *last_asked = now;
-                return;
-            }
-        }
-        self.owe(Debt::Drain {
-            cluster: visit.cluster.clone(),
-            capture: visit.old_id.clone(),
-            address: visit.address.clone(),
-            last_asked: now,
-        });
-    }
-
-    /// A process is about to be stopped.
-    pub(super) fn owe_start(&mut self, component: Component, address: &Address) {
-        let debt = Debt::Start { component, address: address.clone() };
-        if !self.obligations.iter().any(|obligation| obligation.debt == debt) {
-            self.owe(debt);
-        }
-    }
-
-    /// `/upgrade/start` is about to be sent.
-    pub(super) fn owe_finish(&mut self) {
-        if !self.obligations.iter().any(|obligation| obligation.debt == Debt::Finish) {
-            self.owe(Debt::Finish);
-        }
-    }
-
-    fn pay(&mut self, evidence: &str, is_paid: impl Fn(&Debt) -> bool) {
-        let (paid, kept): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.obligations).into_iter().partition(|obligation| is_paid(&obligation.debt));
-        self.obligations = kept;
-        for obligation in paid {
-            self.emit(Fact::ObligationPaid { owed: obligation.view(), evidence: evidence.to_owned() });
-        }
-    }
-
-    /// A restarted process is proven to be back.
-    pub(super) fn pay_restart(&mut self, at: &Address, what: Component, evidence: &str) {
-        self.pay(evidence, |debt| match debt {
-            Debt::Start { component, address } => *component == what && address == at,
-            Debt::Drain { address, .. } => what == Component::Ticdc && address == at,
-            Debt::Finish => false,
-        });
-    }
-
-    /// `TiDB` shows the normal state.
-    pub(super) fn pay_finish(&mut self, evidence: &str) {
-        self.pay(evidence, |debt| *debt == Debt::Finish);
-    }
-
-    /// Pays what the servers show to be paid, whoever did it, and dissolves a drain that never took hold.
-    fn settle_obligations(&mut self) {
-        if self.obligations.is_empty() {
-            return;
-        }
-        let mut settled: Vec<(Debt, String)> = Vec::new();
-        for obligation in &self.obligations {
-            if let Debt::Drain { cluster, capture, address, last_asked } = &obligation.debt {
-                let Some(sweep) = &self.picture.cdc else { continue };
-                let is_own = self.active.as_ref().is_some_and(Active::is_drain_of_visit)
-                    && self.visit.as_ref().is_some_and(|visit| &visit.old_id == capture);
-                if let Some((node, status)) = sweep.node_of(capture) {
-                    let is_late = node.at.since(*last_asked) > Duration::from_secs(5);
-                    if !is_own && is_late && status.liveness.meaning == Some(Liveness::Alive) {
-                        let why = "its own liveness still reads 0: the drain never took hold".to_owned();
-                        settled.push((obligation.debt.clone(), why));
-                    }
-                    continue;
-                }
-                let list = self.picture.groups.get(cluster).and_then(|group| group.captures.known());
-                let is_gone = list.is_some_and(|list| !list.iter().any(|entry| &entry.id == capture));
-                let new = sweep.node_at(address).and_then(|node| node.status.as_ref().ok());
-                if is_gone && new.is_some_and(|status| status.liveness.meaning == Some(Liveness::Alive)) {
-                    settled.push((obligation.debt.clone(), "a new process answers there, alive".to_owned()));
-                }
-            }
-        }
-        for (debt, evidence) in settled {
-            self.pay(&evidence, |owed| owed == &debt);
-        }
     }
 
     // ---- watching ------------------------------------------------------------------------------------------------

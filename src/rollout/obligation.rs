@@ -1,5 +1,7 @@
 //! Temporary changes that must be undone: incurred before the act, shown until paid (design section 4).
 
+use std::sync::Arc;
+
 use crate::cluster::{Address, CaptureId, ClusterId, Timestamp};
 
 use super::effect::Component;
@@ -36,6 +38,10 @@ pub enum Debt {
         component: Component,
         /// Where.
         address: Address,
+        /// The id that the process had: a capture's id, or a server's DDL id.
+        before: Arc<str>,
+        /// When the last act on it was ordered.
+        last_act: Timestamp,
     },
 }
 
@@ -58,7 +64,7 @@ impl Obligation {
                 ),
                 format!("restart the TiCDC process at {address}, on the binary it has or the new one"),
             ),
-            Debt::Start { component, address } => (
+            Debt::Start { component, address, .. } => (
                 "start",
                 address.to_string(),
                 format!("{} {address} was to be restarted and is not proven to be back", component.word()),

@@ -54,6 +54,10 @@ pub struct GroupPicture {
     pub owner_since: Option<Timestamp>,
     /// Since when no owner was seen.
     pub no_owner_since: Option<Timestamp>,
+    /// Since when more than one capture is called owner.
+    pub contested_since: Option<Timestamp>,
+    /// The checkpoint of each changefeed, and since when it is that.
+    pub moved: BTreeMap<ChangefeedId, (Option<Tso>, Timestamp)>,
     /// The list of changefeeds.
     pub changefeeds: Observed<Vec<ChangefeedRow>>,
     /// Every changefeed ever seen: one that vanishes from the list is missing, not gone.
@@ -152,12 +156,21 @@ impl Picture {
     /// Captures other than `target` that are draining or stopping by their own word.
     pub fn leaving_beside(&self, group: &ClusterId, target: &CaptureId) -> Vec<CaptureId> {
         self.listed(group)
-            .filter(|entry| {
-                let liveness = self.liveness_now(&entry.id);
-                &entry.id != target && matches!(liveness, Some(Liveness::Draining | Liveness::Stopping))
-            })
+            .filter(|entry| &entry.id != target && self.is_leaving(group, &entry.id))
             .map(|entry| entry.id.clone())
             .collect()
+    }
+
+    /// Liveness never goes back while a process lives: one that was stopping and cannot be read now still is, unless
+    /// another process has taken its address.
+    fn is_leaving(&self, group: &ClusterId, id: &CaptureId) -> bool {
+        let last = self.statuses.get(id).and_then(Observed::last).and_then(|status| status.liveness.meaning);
+        let is_taken = || {
+            let address = self.address_of(group, id)?;
+            let node = self.cdc.as_ref()?.node_at(&address)?;
+            Some(node.status.as_ref().ok()?.id.as_ref() != Some(id))
+        };
+        matches!(last, Some(Liveness::Draining | Liveness::Stopping)) && is_taken() != Some(true)
     }
 
     fn listed(&self, group: &ClusterId) -> impl Iterator<Item = &CaptureEntry> {
@@ -193,7 +206,11 @@ impl GroupPicture {
             Ok(list) => match list.iter().filter(|entry| entry.is_owner).count() {
                 0 => Ok(None),
                 1 => Ok(group.owner().map(|entry| entry.id.clone())),
-                _ => Err(Failure::local(FailureKind::Unexpected, "two captures are called owner in one list")),
+                _ => {
+                    self.contested_since = self.contested_since.or(Some(at));
+                    self.owner_since = None;
+                    Err(Failure::local(FailureKind::Unexpected, "two captures are called owner in one list"))
+                }
             },
             Err(why) if why.kind == FailureKind::NoOwner => Ok(None),
             Err(why) => Err(why.clone()),
@@ -210,6 +227,12 @@ impl GroupPicture {
         );
         if let Ok(rows) = &group.changefeeds {
             self.known.extend(rows.iter().map(|row| row.id.clone()));
+            for row in rows {
+                let moved = self.moved.entry(row.id.clone()).or_insert((row.checkpoint, at));
+                if moved.0 != row.checkpoint {
+                    *moved = (row.checkpoint, at);
+                }
+            }
         }
         self.changefeeds.absorb(group.changefeeds.clone(), at);
         self.cluster_time.absorb(group.cluster_time.clone(), at);
@@ -219,6 +242,9 @@ impl GroupPicture {
 
     fn track_owner(&mut self, owner: Result<Option<CaptureId>, Failure>, at: Timestamp) {
         let before = self.owner.last().cloned().flatten();
+        if owner.is_ok() {
+            self.contested_since = None;
+        }
         match &owner {
             Ok(Some(now)) => {
                 if before.as_ref() != Some(now) || self.no_owner_since.is_some() || self.owner_since.is_none() {

@@ -17,6 +17,8 @@ pub struct Step {
     pub note: String,
     /// What is done there.
     pub phases: Vec<Phase>,
+    /// Whether its node has been looked at and its first phase begun. Going back to that phase is no new beginning.
+    pub is_open: bool,
 }
 
 /// What a step is done to.
@@ -41,6 +43,14 @@ impl Target {
         match self {
             Self::Capture { address, .. } | Self::Tidb(address) => address.to_string(),
             Self::Cluster(word) => (*word).to_owned(),
+        }
+    }
+
+    /// The process it is about, where it is about one.
+    pub const fn address(&self) -> Option<&Address> {
+        match self {
+            Self::Capture { address, .. } | Self::Tidb(address) => Some(address),
+            Self::Cluster(_) => None,
         }
     }
 }
@@ -70,7 +80,13 @@ impl Phase {
 impl Step {
     /// A step of these phases, none begun.
     pub fn new(kind: StepKind, target: Target, note: impl Into<String>, phases: &[PhaseKind]) -> Self {
-        Self { kind, target, note: note.into(), phases: phases.iter().copied().map(Phase::new).collect() }
+        Self {
+            kind,
+            target,
+            note: note.into(),
+            phases: phases.iter().copied().map(Phase::new).collect(),
+            is_open: false,
+        }
     }
 
     /// A step that is not needed, and why.
@@ -253,7 +269,9 @@ fn third_version(picture: &Picture, captures: &[Live], target: &Version) -> Opti
             versions.insert(known.unwrap_or_else(|| format!("unknown ({})", entry.id.short())));
         }
         let present: Vec<_> = versions.iter().cloned().collect();
-        let is_new = !captures.iter().any(|c| &c.cluster == cluster && c.version.is_same_release(target));
+        // TiCDC compares texts: a build with a suffix is another version to it than the one without.
+        let text = |version: &Version| version.as_str().trim_start_matches('v').to_owned();
+        let is_new = !captures.iter().any(|c| &c.cluster == cluster && text(&c.version) == text(target));
         if versions.len() + usize::from(is_new) > 2 {
             return Some(refused(
                 "third_version",

@@ -4,15 +4,11 @@ use std::time::Duration;
 
 use super::control::close_phase;
 use super::drain_record::DrainRecord;
-use super::engine::{Engine, FeedBefore, Visit};
+use super::engine::{Engine, Visit};
 use super::event::Fact;
-use super::phase::{Flow, Machine, Turn, ask, resign, restart, settle, tidb, upgrading, verify};
-use super::plan::{Phase, Step, Target};
+use super::phase::{Flow, Machine, Turn, resign, restart, settle, tidb, upgrading, verify};
+use super::plan::{Phase, Target};
 use super::view::{Outcome, PhaseKind, PhaseState, Question, StepKind};
-use crate::cluster::{Address, ClusterId};
-
-/// The reason of the question about a node that cannot be read before its step.
-const NODE_UNREAD: &str = "node_unread";
 
 /// The phase that runs.
 #[derive(Clone, Debug)]
@@ -27,6 +23,14 @@ impl Active {
     /// Whether it asks for a drain of the visited capture.
     pub const fn is_drain_of_visit(&self) -> bool {
         matches!(self.machine, Machine::Drain(_) | Machine::Restart(_))
+    }
+
+    /// Whether it restarts a process or proves that one came back.
+    pub const fn proves_restart(&self) -> bool {
+        matches!(
+            self.machine,
+            Machine::Restart(_) | Machine::Verify(_) | Machine::TidbRestart(_) | Machine::TidbVerify(_)
+        )
     }
 
     /// Whether the cluster should be read often.
@@ -58,7 +62,7 @@ impl Engine {
                 break;
             }
         }
-        self.follow_aborted();
+        self.offer();
     }
 
     /// Begins the next phase; says whether one runs now.
@@ -71,7 +75,7 @@ impl Engine {
         let Some((step, phase)) = next else {
             if self.is_paying() {
                 self.paid_so_far();
-            } else {
+            } else if self.is_all_there() {
                 let to = self.request.target.clone();
                 self.end(Outcome::Done, 0, format!("Every server of the plan is proven to run {to}."));
             }
@@ -87,9 +91,18 @@ impl Engine {
         if self.in_flight.values().any(|is_act| !is_act) {
             return false;
         }
-        if phase == 0 && !self.open_step(step) {
-            self.wait_to_open(step);
-            return false;
+        if !self.plan.get(step).is_some_and(|step| step.is_open) {
+            if let Some(why) = self.why_needless(step) {
+                self.skip_step(step, &why);
+                return self.begin_next();
+            }
+            if !self.open_step(step) {
+                self.wait_to_open(step);
+                return false;
+            }
+            if let Some(step) = self.plan.get_mut(step) {
+                step.is_open = true;
+            }
         }
         self.opening_since = None;
         let (step, phase) = self.cursor;
@@ -106,140 +119,8 @@ impl Engine {
         true
     }
 
-    /// A node that could not be read when its step was to begin, and a person was asked about, may answer by now.
-    fn reconsider(&mut self, step: usize) {
-        let is_about_opening = self.state.question().is_some_and(|question| question.reason == NODE_UNREAD);
-        if is_about_opening && self.why_closed(step).is_none() {
-            self.state.withdraw();
-            self.set_note(step, PhaseState::Waiting, String::new());
-        }
-    }
-
-    /// The step's node cannot be read: says so, and asks a person when that lasts.
-    fn wait_to_open(&mut self, step: usize) {
-        let Some(why) = self.why_closed(step) else { return };
-        let since = *self.opening_since.get_or_insert(self.now);
-        self.set_note(step, PhaseState::Waiting, format!("waiting: {why}"));
-        if self.now.since(since) < self.policy.unknown_asks {
-            return;
-        }
-        let flow = ask(
-            NODE_UNREAD,
-            format!("The next step cannot begin: {why}."),
-            "A node is only touched when it, its owner and its changefeeds have just been read.",
-            "See to the node; the step begins by itself when it answers.",
-            &[(super::command::Command::Retry, "look again")],
-        );
-        if let Flow::Ask(question) = flow {
-            self.ask(*question);
-        }
-    }
-
-    fn set_note(&mut self, step: usize, state: PhaseState, note: String) {
-        let phase = self.cursor.1;
-        if let Some(phase) = self.phase_mut(step, phase) {
-            phase.state = state;
-            phase.note = note;
-        }
-    }
-
-    /// Why a step on this node may not begin now.
-    fn why_closed(&self, step: usize) -> Option<String> {
-        let step = self.plan.get(step)?;
-        let Target::Capture { cluster, address } = &step.target else { return None };
-        let Some(sweep) = &self.picture.cdc else { return Some("TiCDC was not read".to_owned()) };
-        match sweep.node_at(address).map(|node| &node.status) {
-            Some(Ok(_)) => {}
-            Some(Err(why)) => return Some(format!("{address} {why}")),
-            None => return Some(format!("{address} was not asked")),
-        }
-        if self.picture.owner(cluster).is_none() {
-            return Some("TiCDC names no owner".to_owned());
-        }
-        if !self.is_fresh() {
-            return Some("the last reading of TiCDC is too old".to_owned());
-        }
-        if self.look_at(cluster, address, step.kind).is_none() {
-            return Some(format!("the id, the version or the changefeeds of {address} could not be read"));
-        }
-        None
-    }
-
-    fn phase_mut(&mut self, step: usize, phase: usize) -> Option<&mut Phase> {
+    pub(super) fn phase_mut(&mut self, step: usize, phase: usize) -> Option<&mut Phase> {
         self.plan.get_mut(step)?.phases.get_mut(phase)
-    }
-
-    /// Looks at a node afresh before its step; says whether the step may begin.
-    fn open_step(&mut self, step: usize) -> bool {
-        let Some(Step { kind, target, .. }) = self.plan.get(step) else { return false };
-        let kind = *kind;
-        let Target::Capture { cluster, address } = target.clone() else {
-            self.visit = None;
-            return true;
-        };
-        if !self.is_fresh() {
-            return false;
-        }
-        let Some(visit) = self.look_at(&cluster, &address, kind) else { return false };
-        let owner = self.picture.owner(&cluster).map(|(id, _)| id.clone());
-        let Some(owner) = owner else { return false };
-        let is_owner = owner == visit.old_id;
-        let later = self.plan.iter().enumerate().skip(step + 1).rfind(|(_, other)| {
-            let is_same = matches!(&other.target, Target::Capture { cluster: c, .. } if c == &cluster);
-            is_same && other.kind == StepKind::Capture && other.phases.iter().any(|phase| !phase.state.is_over())
-        });
-        if is_owner
-            && kind == StepKind::Capture
-            && let Some((last, _)) = later
-        {
-            self.note(format!("{address} owns now; it goes last"));
-            let moved = self.plan.remove(step);
-            self.plan.insert(last, moved);
-            return self.open_step(step);
-        }
-        if let Some(step) = self.plan.get_mut(step) {
-            let has_resign = step.phases.first().is_some_and(|phase| phase.kind == PhaseKind::Resign);
-            match (is_owner, has_resign) {
-                (true, false) => step.phases.insert(0, Phase::new(PhaseKind::Resign)),
-                (false, true) => {
-                    step.phases.remove(0);
-                }
-                _ => {}
-            }
-            if is_owner {
-                "owner, last".clone_into(&mut step.note);
-            } else if step.kind == StepKind::Capture {
-                step.note.clear();
-            }
-        }
-        self.drain = None;
-        self.visit = Some(visit);
-        true
-    }
-
-    fn look_at(&self, cluster: &ClusterId, address: &Address, kind: StepKind) -> Option<Visit> {
-        let sweep = self.picture.cdc.as_ref()?;
-        let status = sweep.node_at(address)?.status.as_ref().ok()?;
-        let group = self.picture.groups.get(cluster)?;
-        let rows = group.changefeeds.known()?;
-        let feeds = rows
-            .iter()
-            .map(|row| {
-                let before = FeedBefore { state: row.state.clone(), checkpoint: row.checkpoint, lag: group.lag(row) };
-                (row.id.clone(), before)
-            })
-            .collect();
-        Some(Visit {
-            cluster: cluster.clone(),
-            old_id: status.id.clone()?,
-            address: address.clone(),
-            old_version: status.version.clone()?,
-            old_pid: status.pid,
-            to: (kind == StepKind::Capture).then(|| self.request.target.clone()),
-            feeds,
-            owner_refusals: 0,
-            returned_at: None,
-        })
     }
 
     fn machine_for(&mut self, step: usize, phase: usize) -> Option<(Machine, String, PhaseKind)> {
@@ -349,13 +230,15 @@ impl Engine {
         });
     }
 
-    fn ask(&mut self, mut question: Question) {
+    pub(super) fn ask(&mut self, mut question: Question) {
         let (step, phase) = self.cursor;
         if let Some(at) = self.plan.get_mut(step) {
             question.target = at.target.label();
             if let Some(phase) = at.phases.get_mut(phase) {
-                phase.state = PhaseState::Asking;
-                phase.note.clone_from(&question.what);
+                if !phase.state.is_over() {
+                    phase.state = PhaseState::Asking;
+                    phase.note.clone_from(&question.what);
+                }
                 question.step = format!("{}/{}", kind_name(at.kind), phase.kind.name());
             }
         }
@@ -389,6 +272,10 @@ impl Engine {
         let fresh = self.reread_visit();
         let Some(active) = &mut self.active else { return };
         active.spent = Duration::ZERO;
+        // A person who says so starts the count of "the owner again" over.
+        if let Some(visit) = &mut self.visit {
+            visit.owner_refusals = 0;
+        }
         match &mut active.machine {
             Machine::Resign(machine) => machine.retry(),
             Machine::Drain(machine) => machine.retry(),
@@ -404,13 +291,19 @@ impl Engine {
             self.note(format!("{} is {} now", visit.address, visit.old_id.short()));
             self.drain = Some(DrainRecord::new(visit.old_id.clone(), visit.address.to_string(), now));
             self.visit = Some(visit);
+            if self.active.as_ref().is_some_and(|active| matches!(active.machine, Machine::Restart(_))) {
+                self.active = None;
+                self.go_back(PhaseKind::Drain, "another process answers there now");
+            }
         }
     }
 
-    /// Where the capture was restarted by somebody else before its drain ended, its new id is what is drained.
+    /// Where the capture was restarted by somebody else, its new id is what is drained.
     fn reread_visit(&self) -> Option<Visit> {
-        if !matches!(self.active.as_ref()?.machine, Machine::Resign(_) | Machine::Drain(_)) {
-            return None;
+        match &self.active.as_ref()?.machine {
+            Machine::Resign(_) | Machine::Drain(_) => {}
+            Machine::Restart(restart) if !restart.has_acted() => {}
+            _ => return None,
         }
         let visit = self.visit.as_ref()?;
         let kind = self.plan.get(self.cursor.0)?.kind;
@@ -430,8 +323,14 @@ impl Engine {
 
     /// A person vouches for what the running phase cannot see.
     pub(super) fn confirm_active(&mut self) {
+        // What is waived needs its time to hold, too.
+        if let Some(active) = &mut self.active {
+            active.spent = Duration::ZERO;
+        }
         match self.active.as_mut().map(|active| &mut active.machine) {
             Some(Machine::HandOver(machine)) => machine.confirm(),
+            Some(Machine::Resign(machine)) => machine.confirm(),
+            Some(Machine::Settle(machine)) => machine.confirm(),
             Some(Machine::TidbRestart(machine)) => machine.confirm(),
             _ => {}
         }

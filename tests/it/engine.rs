@@ -1,5 +1,8 @@
 //! The engine against a small pure cluster: examples of every turn, and random courses of a bad day.
 
 mod examples;
+mod explore;
 mod model;
+mod odd_days;
 mod properties;
+mod sweeps;

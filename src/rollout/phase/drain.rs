@@ -16,9 +16,11 @@ use crate::rollout::view::PhaseKind;
 /// The machine.
 #[derive(Clone, Debug, Default)]
 pub struct Drain {
-    request: Option<EffectId>,
-    last_sent: Option<Timestamp>,
+    /// The request under way, and whom it is about.
+    request: Option<(EffectId, CaptureId)>,
     owner: Option<CaptureId>,
+    /// Whether this owner's counts are of tables: at first they are of changefeeds it has not looked at yet.
+    is_ready: bool,
     zeros: Zeros,
     judged: Option<Timestamp>,
     empty_round: Option<Timestamp>,
@@ -27,8 +29,10 @@ pub struct Drain {
     lowest: Option<(u64, Duration)>,
     /// The lowest number of tables a round saw, likewise.
     lowest_round: Option<(u64, Duration)>,
-    /// How long the phase had run when evidence was last readable.
+    /// How long the phase had run when the drain was last answered with a count.
     last_reading: Duration,
+    /// How long the phase had run at the first zero in a row.
+    zero_since: Option<Duration>,
     refusal: Option<Failure>,
     deadline_extended_at: Duration,
 }
@@ -49,7 +53,7 @@ impl Zeros {
 impl Drain {
     /// Starts over, keeping nothing that was believed.
     pub fn retry(&mut self) {
-        *self = Self { request: self.request, last_sent: self.last_sent, ..Self::default() };
+        *self = Self { request: self.request.take(), ..Self::default() };
     }
 
     /// Gives it as much time again.
@@ -58,20 +62,23 @@ impl Drain {
         self.last_reading = spent;
         self.lowest = self.lowest.map(|(count, _)| (count, spent));
         self.lowest_round = self.lowest_round.map(|(count, _)| (count, spent));
+        self.zero_since = self.zero_since.map(|_| spent);
     }
 
     /// Looks, and acts if it may.
     pub fn run(&mut self, engine: &mut Engine, turn: Turn) -> Flow {
         let Some(visit) = engine.visit.clone() else { return Flow::Stay("reading the cluster".to_owned()) };
-        if let Some(id) = self.request
+        self.follow_owner(engine, &visit, turn);
+        if let Some((id, capture)) = self.request.clone()
             && let Some((sent_at, CallAnswer::Drain(reading))) = engine.take_answer(id)
         {
             self.request = None;
-            if let Some(flow) = self.take(engine, &visit, sent_at, reading, turn) {
+            // An answer to a question about somebody else, or by an owner who has gone since, says nothing here.
+            let is_ours = capture == visit.old_id && self.is_by_this_owner(engine, &visit, sent_at);
+            if is_ours && let Some(flow) = self.take(engine, &visit, sent_at, reading, turn) {
                 return flow;
             }
         }
-        self.follow_owner(engine, &visit);
         self.judge(engine, &visit, turn);
         if self.zeros.are_enough(engine.policy.zeros_apart) && self.empty_round.is_some() {
             engine.drain_done();
@@ -83,14 +90,37 @@ impl Drain {
         self.send(engine, &visit, turn)
     }
 
-    /// An owner change discards zeros and rounds: the new owner has not looked yet.
-    fn follow_owner(&mut self, engine: &Engine, visit: &Visit) {
+    /// An owner change discards zeros and rounds: the new owner has not looked yet. Its first counts are of changefeeds
+    /// it has not looked at, so progress is measured anew too.
+    fn follow_owner(&mut self, engine: &Engine, visit: &Visit, turn: Turn) {
         let owner = engine.picture.owner(&visit.cluster).map(|(id, _)| id.clone());
         if owner.is_some() && owner != self.owner {
+            let is_change = self.owner.is_some();
             self.owner = owner;
             self.zeros = Zeros::default();
             self.empty_round = None;
+            self.zero_since = None;
+            self.is_ready = false;
+            if is_change {
+                self.lowest = self.lowest.map(|_| (u64::MAX, turn.spent));
+            }
         }
+    }
+
+    fn is_by_this_owner(&self, engine: &Engine, visit: &Visit, sent_at: Timestamp) -> bool {
+        let owner = engine.picture.owner(&visit.cluster);
+        owner.is_some_and(|(id, since)| Some(id) == self.owner.as_ref() && sent_at >= since)
+    }
+
+    /// Whether a count is of tables: an owner that is new counts one for each changefeed it has not looked at.
+    fn is_of_tables(&mut self, engine: &Engine, visit: &Visit, count: u64) -> bool {
+        let Some(group) = engine.picture.groups.get(&visit.cluster) else { return false };
+        let running = group.changefeeds.last().into_iter().flatten().filter(|row| row.state.is_running()).count();
+        let listed = group.tables.get(&visit.old_id).and_then(|tables| tables.last());
+        let listed = listed.map_or(usize::MAX, |tables| tables.values().map(Vec::len).sum::<usize>());
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        self.is_ready |= count > running || count >= listed;
+        self.is_ready
     }
 
     fn take(
@@ -105,17 +135,23 @@ impl Drain {
             Ok(count) => {
                 self.refusal = None;
                 self.last_reading = turn.spent;
-                if self.lowest.is_none_or(|(lowest, _)| count < lowest) {
+                let is_of_tables = self.is_of_tables(engine, visit, count);
+                // After a zero, or under another owner, the number begins anew; else only a fall is progress.
+                if is_of_tables && self.lowest.is_none_or(|(lowest, _)| count < lowest || lowest == 0) {
                     self.lowest = Some((count, turn.spent));
                 }
                 if count == 0 {
                     self.zeros.first = self.zeros.first.or(Some(sent_at));
                     self.zeros.last = Some(sent_at);
+                    self.zero_since = self.zero_since.or(Some(turn.spent));
                 } else {
                     self.zeros = Zeros::default();
+                    self.zero_since = None;
                     self.empty_round = None;
                 }
-                engine.drain_counted(count, sent_at);
+                if is_of_tables {
+                    engine.drain_counted(count, sent_at);
+                }
                 None
             }
             Err(why) => self.refused(engine, visit, why),
@@ -126,21 +162,8 @@ impl Drain {
         let at = &visit.address;
         let flow = match why.kind {
             FailureKind::CannotDrainOwner => {
-                let again = engine.visit.as_mut().map(|visit| {
-                    visit.owner_refusals += 1;
-                    visit.owner_refusals
-                });
-                if again.unwrap_or(0) >= 2 {
-                    ask(
-                        "owner_again",
-                        format!("Capture {at} became the owner for the second time in this step."),
-                        "The owner cannot be drained.",
-                        "See why the other captures do not keep the duty, then retry.",
-                        &[LOOK_AGAIN],
-                    )
-                } else {
-                    Flow::Back(PhaseKind::Resign, format!("{at} is the owner now and cannot be drained"))
-                }
+                // What the list said since may already be otherwise; the next look decides.
+                owns_again(engine, visit)
             }
             FailureKind::NoSuchCapture => {
                 let group = engine.picture.groups.get(&visit.cluster)?;
@@ -203,7 +226,6 @@ impl Drain {
         let verdict = judge_round(&sweep, &visit.cluster, &visit.old_id, group.owner_since, &group.known, stands);
         match &verdict {
             Verdict::Empty => {
-                self.last_reading = turn.spent;
                 self.lowest_round = Some((0, turn.spent));
                 if self.zeros.first.is_some_and(|first| sweep.begun >= first) {
                     self.empty_round = Some(sweep.begun);
@@ -211,7 +233,6 @@ impl Drain {
                 engine.drain_by_changefeed(Vec::new());
             }
             Verdict::Carries(list) => {
-                self.last_reading = turn.spent;
                 self.empty_round = None;
                 let sum = list.iter().map(|(_, count)| count).sum();
                 if self.lowest_round.is_none_or(|(lowest, _)| sum < lowest) {
@@ -233,7 +254,7 @@ impl Drain {
             let why = self.why_unknown();
             return Some(ask(
                 "drain_unread",
-                format!("For {} nothing could be read of the drain of {at}: {why}.", spoken(since(self.last_reading))),
+                format!("For {} the drain of {at} was not answered: {why}.", spoken(since(self.last_reading))),
                 "The capture may go on draining; it is not known to be empty, so it is not restarted.",
                 "See whether the servers can be reached and TiCDC has an owner, then look again.",
                 &[LOOK_AGAIN, WAIT_LONGER],
@@ -256,7 +277,7 @@ impl Drain {
                 ));
             }
         }
-        if counted_out && self.lowest.is_some_and(|(_, then)| since(then) >= policy.unknown_asks) {
+        if counted_out && self.zero_since.is_some_and(|then| since(then) >= policy.unknown_asks) {
             return Some(ask(
                 "zero_without_round",
                 format!("The drain call says 0, yet no round proves {at} empty: {}.", self.why_unknown()),
@@ -268,13 +289,14 @@ impl Drain {
         if let Some((lowest, then)) = self.lowest.filter(|(lowest, _)| *lowest > 0)
             && since(then) >= policy.drain_stall
         {
+            let left = if lowest == u64::MAX {
+                "its number is not told".to_owned()
+            } else {
+                format!("{} left", counted(lowest, "table"))
+            };
             return Some(ask(
                 "drain_stalled",
-                format!(
-                    "The drain of {at} has not moved for {}: {} left.",
-                    spoken(since(then)),
-                    counted(lowest, "table")
-                ),
+                format!("The drain of {at} has not moved for {}: {left}.", spoken(since(then))),
                 "The capture goes on trying and takes no new table; it is not restarted while tables are there.",
                 format!(
                     "Likely cause: a table that cannot start elsewhere. Still there: {}. Look at those changefeeds.",
@@ -317,14 +339,14 @@ impl Drain {
     fn send(&mut self, engine: &mut Engine, visit: &Visit, turn: Turn) -> Flow {
         let note = self.note();
         engine.drain_waits(&note);
-        if self.request.is_some() || self.last_sent.is_some_and(|at| engine.now.since(at) < engine.policy.zeros_apart) {
+        if self.request.is_some() || !engine.drain_is_due() {
             return Flow::Stay(note);
         }
         let Some((owner, since)) = engine.picture.owner(&visit.cluster).map(|(id, since)| (id.clone(), since)) else {
             return Flow::Stay("waiting for an owner".to_owned());
         };
         if owner == visit.old_id {
-            return Flow::Back(PhaseKind::Resign, format!("{} is the owner now", visit.address));
+            return owns_again(engine, visit);
         }
         if !engine.is_fresh() || engine.now.since(since) < engine.policy.owner_stands {
             return Flow::Stay("waiting for an owner who has stood a while".to_owned());
@@ -334,8 +356,8 @@ impl Drain {
         }
         if turn.may_act {
             let owner_address = engine.picture.address_of(&visit.cluster, &owner);
-            self.request = Some(ask_for_drain(engine, visit, owner_address));
-            self.last_sent = Some(engine.now);
+            let id = ask_for_drain(engine, visit, owner_address);
+            self.request = Some((id, visit.old_id.clone()));
         }
         Flow::Stay(note)
     }
@@ -355,6 +377,29 @@ impl Drain {
     }
 }
 
+/// The target owns: back to `resign` of the same step; the second time a person is asked.
+fn owns_again(engine: &mut Engine, visit: &Visit) -> Flow {
+    let at = &visit.address;
+    let refusals = engine.visit.as_ref().map_or(0, |visit| visit.owner_refusals);
+    if refusals >= 1 {
+        return ask(
+            "owner_again",
+            format!("Capture {at} became the owner for the second time in this step."),
+            "The owner cannot be drained.",
+            "See why the other captures do not keep the duty; retry asks it once more to resign.",
+            &[(Command::Retry, "ask it to resign once more")],
+        );
+    }
+    // Nothing goes back while a person has the word: the look after that decides.
+    if !engine.may_act() {
+        return Flow::Stay(format!("{at} is the owner now"));
+    }
+    if let Some(visit) = &mut engine.visit {
+        visit.owner_refusals += 1;
+    }
+    Flow::Back(PhaseKind::Resign, format!("{at} is the owner now and cannot be drained"))
+}
+
 /// What must hold beside the target before a drain is asked for; a question if it does not.
 pub(super) fn beside(engine: &Engine, visit: &Visit) -> Option<Flow> {
     if let Some(other) = engine.picture.leaving_beside(&visit.cluster, &visit.old_id).first() {
@@ -363,7 +408,7 @@ pub(super) fn beside(engine: &Engine, visit: &Visit) -> Option<Flow> {
             "leftover",
             format!("Capture {label} is stopping while {} is to be drained.", visit.address),
             "Tables would go back and forth between the two without end, so the drain is not asked for.",
-            format!("Restart {label} on the binary it has; this step goes on when it is back."),
+            format!("Restart {label} on the binary it has; when it is back, look again."),
             &[LOOK_AGAIN],
         ));
     }
@@ -382,6 +427,7 @@ pub(super) fn beside(engine: &Engine, visit: &Visit) -> Option<Flow> {
 /// Sends the drain request; the obligation stands before it.
 pub(super) fn ask_for_drain(engine: &mut Engine, visit: &Visit, owner: Option<crate::cluster::Address>) -> EffectId {
     engine.owe_drain(visit);
+    engine.drain_sent_at = Some(engine.now);
     let call = Call::Drain { cluster: visit.cluster.clone(), capture: visit.old_id.clone(), owner };
     engine.call(call)
 }

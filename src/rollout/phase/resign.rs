@@ -12,12 +12,23 @@ use crate::rollout::engine::Engine;
 pub struct Resign {
     sent: Option<(EffectId, Timestamp)>,
     refusal: Option<String>,
+    is_under_way: bool,
+    /// A request of an earlier try that is still under way: nothing else is sent meanwhile.
+    under_way: Option<EffectId>,
+    /// A person goes on although health does not answer.
+    is_waived: bool,
 }
 
 impl Resign {
     /// Starts over.
     pub fn retry(&mut self) {
-        *self = Self::default();
+        let under_way = self.sent.filter(|_| self.is_under_way).map(|(id, _)| id).or(self.under_way);
+        *self = Self { under_way, ..Self::default() };
+    }
+
+    /// A person goes on although health does not answer.
+    pub const fn confirm(&mut self) {
+        self.is_waived = true;
     }
 
     /// Looks, and acts if it may.
@@ -25,9 +36,13 @@ impl Resign {
         let Some(visit) = engine.visit.clone() else { return Flow::Stay("reading the cluster".to_owned()) };
         let policy = engine.policy.clone();
         if let Some((id, _)) = self.sent
-            && let Some((_, CallAnswer::Resign(Err(why)))) = engine.take_answer(id)
+            && let Some((_, CallAnswer::Resign(answer))) = engine.take_answer(id)
         {
-            self.refusal = Some(format!("the owner {why}"));
+            self.is_under_way = false;
+            self.refusal = answer.err().map(|why| format!("the owner {why}"));
+        }
+        if self.under_way.is_some_and(|id| engine.take_answer(id).is_some()) {
+            self.under_way = None;
         }
         let owner = engine.picture.owner(&visit.cluster).map(|(id, since)| (id.clone(), since));
         match owner {
@@ -39,10 +54,24 @@ impl Resign {
                 if stood >= policy.owner_stands && is_healthy {
                     return Flow::Done(format!("{label} owns and has stood {}; healthy", spoken(stood)));
                 }
+                if stood >= policy.owner_stands && self.is_waived {
+                    let stood = spoken(stood);
+                    return Flow::Done(format!("{label} owns and has stood {stood}; health waived by a person"));
+                }
+                if turn.spent >= policy.unknown_asks {
+                    return unhealthy(engine, &visit.cluster, &label);
+                }
                 Flow::Stay(format!("{label} owns now; waiting until it has stood a while and health answers"))
             }
             _ if self.sent.is_some() => self.waiting(turn, &policy.resign_deadline),
             Some((_, since)) => self.send(engine, &visit, since, turn),
+            None if turn.spent >= policy.unknown_asks => ask(
+                "no_owner_read",
+                format!("For {} no owner of TiCDC could be read.", spoken(turn.spent)),
+                "Without an owner nothing can be drained.",
+                "See whether the captures can be reached and elect an owner, then look again.",
+                &[LOOK_AGAIN],
+            ),
             None => Flow::Stay("waiting for an owner".to_owned()),
         }
     }
@@ -71,6 +100,9 @@ impl Resign {
         since: Timestamp,
         turn: Turn,
     ) -> Flow {
+        if self.under_way.is_some() {
+            return Flow::Stay("the last request is still under way".to_owned());
+        }
         if !engine.is_fresh() || engine.now.since(since) < engine.policy.owner_stands {
             return Flow::Stay("waiting for a fresh reading of the owner".to_owned());
         }
@@ -81,7 +113,7 @@ impl Resign {
                 "leftover",
                 format!("Capture {label} is stopping."),
                 "It will not take owner duty, and a drain beside it would send tables back and forth.",
-                format!("Restart {label} on the binary it has; this step goes on when it is back."),
+                format!("Restart {label} on the binary it has; when it is back, look again."),
                 &[LOOK_AGAIN],
             );
         }
@@ -97,8 +129,25 @@ impl Resign {
         if turn.may_act {
             let call = Call::Resign { cluster: visit.cluster.clone(), owner: visit.address.clone() };
             self.sent = Some((engine.call(call), engine.now));
+            self.is_under_way = true;
             engine.reset_spent();
         }
         Flow::Stay("asking the owner to resign".to_owned())
     }
+}
+
+/// Another owner stands, and health does not answer: only a person can go on.
+fn unhealthy(engine: &Engine, cluster: &crate::cluster::ClusterId, label: &str) -> Flow {
+    let health = engine.picture.groups.get(cluster).map(|group| &group.health);
+    let found = match health.and_then(|health| health.failure()) {
+        Some(why) => format!("it {why}"),
+        None => "TiCDC says the cluster is unhealthy".to_owned(),
+    };
+    ask(
+        "unhealthy",
+        format!("{label} owns, but health does not answer: {found}."),
+        "A changefeed whose captures are not all ready, or a third version, is the usual cause; the drain may then stall.",
+        "See what is not ready and look again, or go on all the same.",
+        &[LOOK_AGAIN, (crate::rollout::command::Command::Confirm, "go on although health does not answer")],
+    )
 }

@@ -16,7 +16,8 @@ use crate::rollout::view::PhaseKind;
 pub struct Restart {
     since: Timestamp,
     request: Option<EffectId>,
-    last_sent: Option<Timestamp>,
+    /// When an act was ordered before, in this phase: its process may come up late.
+    acted: Option<Timestamp>,
     /// When the last request that was answered 0 was sent.
     zero: Option<Timestamp>,
     /// Whether the newest round, begun after the phase, found it empty.
@@ -33,7 +34,7 @@ impl Restart {
         Self {
             since,
             request: None,
-            last_sent: None,
+            acted: None,
             zero: None,
             round: false,
             waits_for: String::new(),
@@ -45,12 +46,18 @@ impl Restart {
 
     /// Starts over from now: nothing confirmed before counts.
     pub fn retry(&mut self, now: Timestamp) {
-        *self = Self { request: self.request, last_sent: self.last_sent, ..Self::new(now) };
+        let acted = self.acted.or_else(|| self.act.map(|(_, since)| since));
+        *self = Self { request: self.request, acted, ..Self::new(now) };
     }
 
     /// Whether an act on the process is under way.
     pub const fn is_acting(&self) -> bool {
         self.act.is_some() && self.asked.is_none()
+    }
+
+    /// Whether an act was ordered in this phase.
+    pub const fn has_acted(&self) -> bool {
+        self.act.is_some() || self.acted.is_some()
     }
 
     /// Looks, and acts if it may.
@@ -59,11 +66,14 @@ impl Restart {
         if let Some((id, since)) = self.act {
             return self.follow(engine, &visit, id, since, turn);
         }
+        if let Some(flow) = self.came_back(engine, &visit) {
+            return flow;
+        }
         if let Some(flow) = self.confirm(engine, &visit, turn) {
             return flow;
         }
         if turn.may_act {
-            engine.owe_start(Component::Ticdc, &visit.address);
+            engine.owe_start(Component::Ticdc, &visit.address, visit.old_id.as_str());
             let action = Action {
                 verb: Verb::Restart,
                 component: Component::Ticdc,
@@ -74,6 +84,27 @@ impl Restart {
             self.act = Some((engine.exec(action), engine.now));
         }
         Flow::Stay("restarting".to_owned())
+    }
+
+    /// Another process answers at the address although this phase has nothing under way: our own act, late, or
+    /// somebody else's.
+    fn came_back(&self, engine: &mut Engine, visit: &Visit) -> Option<Flow> {
+        let new = engine.new_process(&visit.address, &visit.old_id, self.acted.unwrap_or(self.since))?;
+        if self.acted.is_some() {
+            engine.note_return();
+            return Some(Flow::Done(format!("a new process answers as {}", new.short())));
+        }
+        Some(ask(
+            "restarted_elsewhere",
+            format!(
+                "{} answers as {} now, another process than the one that was drained; this rollout did not restart it.",
+                visit.address,
+                new.short()
+            ),
+            "Somebody else (or a supervisor) restarted it. It is not restarted on the evidence of the old one.",
+            "See who it was. Look again takes the new process for this step: it is drained afresh, unless it is at the target.",
+            &[LOOK_AGAIN],
+        ))
     }
 
     /// `None` once one zero and one empty round, both begun after the phase, say so.
@@ -110,7 +141,11 @@ impl Restart {
                 Verdict::Unknown(why) => self.waits_for = why,
             }
         }
-        let is_zero = self.zero.is_some_and(|at| engine.now.since(at) <= engine.fresh_within());
+        // A zero of an owner who has gone since is nothing.
+        let owner_since = engine.picture.owner(&visit.cluster).map(|(_, since)| since);
+        let is_zero = self.zero.is_some_and(|at| {
+            engine.now.since(at) <= engine.fresh_within() && owner_since.is_some_and(|since| at >= since)
+        });
         if is_zero && self.round && engine.is_fresh() {
             return beside(engine, visit);
         }
@@ -123,18 +158,20 @@ impl Restart {
                 &[LOOK_AGAIN, WAIT_LONGER],
             ));
         }
-        let is_due = self.last_sent.is_none_or(|at| engine.now.since(at) >= engine.policy.zeros_apart);
-        if !is_zero && self.request.is_none() && is_due {
+        let owner = engine.picture.owner(&visit.cluster).map(|(id, since)| (id.clone(), since));
+        let stands = |since: &Timestamp| engine.now.since(*since) >= engine.policy.owner_stands;
+        if !is_zero
+            && self.request.is_none()
+            && engine.drain_is_due()
+            && engine.is_fresh()
+            && let Some((owner, _)) = owner.filter(|(owner, since)| owner != &visit.old_id && stands(since))
+        {
             if let Some(flow) = beside(engine, visit) {
                 return Some(flow);
             }
-            let owner = engine.picture.owner(&visit.cluster).map(|(id, _)| id.clone());
-            if turn.may_act
-                && let Some(owner) = owner.filter(|owner| owner != &visit.old_id)
-            {
+            if turn.may_act {
                 let at = engine.picture.address_of(&visit.cluster, &owner);
                 self.request = Some(ask_for_drain(engine, visit, at));
-                self.last_sent = Some(engine.now);
             }
         }
         Some(Flow::Stay(format!("making sure once more that it is empty {}", self.waits_for).trim().to_owned()))

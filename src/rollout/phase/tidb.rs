@@ -25,6 +25,12 @@ pub struct TidbRestart {
     address: Address,
     to: Version,
     is_confirmed: bool,
+    /// A person goes on although somebody else left the upgrading state.
+    goes_on_normal: bool,
+    /// Whether the question was about that.
+    asks_of_state: bool,
+    /// When an act was ordered before, in this phase: its process may come up late.
+    acted: Option<Timestamp>,
     act: Option<(EffectId, Timestamp)>,
     asked: Option<String>,
     failed: Option<String>,
@@ -33,17 +39,32 @@ pub struct TidbRestart {
 impl TidbRestart {
     /// A restart of this server to this version.
     pub const fn new(address: Address, to: Version) -> Self {
-        Self { address, to, is_confirmed: false, act: None, asked: None, failed: None }
+        Self {
+            address,
+            to,
+            is_confirmed: false,
+            goes_on_normal: false,
+            asks_of_state: false,
+            acted: None,
+            act: None,
+            asked: None,
+            failed: None,
+        }
     }
 
     /// Starts over.
     pub fn retry(&mut self) {
-        *self = Self::new(self.address.clone(), self.to.clone());
+        let acted = self.acted.or_else(|| self.act.map(|(_, since)| since));
+        *self = Self { acted, ..Self::new(self.address.clone(), self.to.clone()) };
     }
 
-    /// A person says that no `TiDB` may serve for a while.
+    /// A person says that no `TiDB` may serve for a while, or that user DDL may run meanwhile: whichever was asked.
     pub const fn confirm(&mut self) {
-        self.is_confirmed = true;
+        if self.asks_of_state {
+            self.goes_on_normal = true;
+        } else {
+            self.is_confirmed = true;
+        }
     }
 
     /// Whether an act on the process is under way.
@@ -59,6 +80,26 @@ impl TidbRestart {
         let Some(sweep) = engine.picture.tidb.clone() else { return Flow::Stay("reading TiDB".to_owned()) };
         if engine.now.since(sweep.begun) > engine.policy.stale_after {
             return Flow::Stay("waiting for a fresh reading of TiDB".to_owned());
+        }
+        self.asks_of_state = false;
+        if let Some(since) = self.acted
+            && self.is_new(engine, since)
+        {
+            engine.note_return();
+            return Flow::Done("a new process answers".to_owned());
+        }
+        let is_left = engine.owes_finish() && engine.picture.is_upgrading.known() == Some(&false);
+        if is_left && self.goes_on_normal {
+            engine.pay_finish("TiDB shows the normal state; somebody else sent finish");
+        } else if is_left {
+            self.asks_of_state = true;
+            return ask(
+                "foreign_finish",
+                "TiDB shows the normal state, although this rollout took it into the upgrading state: somebody else sent finish.",
+                "User DDL runs while servers of two versions serve.",
+                "Find out who it was. Have start sent again and look again, or go on as it is.",
+                &[LOOK_AGAIN, (Command::Confirm, "go on in the normal state; user DDL runs meanwhile")],
+            );
         }
         let others = sweep.servers.iter().filter(|server| server.address != self.address);
         if !self.is_confirmed && !others.clone().any(|server| server.status.is_ok()) {
@@ -76,10 +117,20 @@ impl TidbRestart {
                 engine.tidb_before =
                     Some(Before { ddl_id: info.ddl_id.clone(), start_timestamp: info.start_timestamp });
             }
+            _ if turn.spent >= engine.policy.unknown_asks => {
+                return ask(
+                    "server_unread",
+                    format!("TiDB {} has not answered /info for {}.", self.address, spoken(turn.spent)),
+                    "Without its id before the restart nothing proves afterwards that it is a new process.",
+                    "Bring it up (or start the new version there by hand), then look again.",
+                    &[LOOK_AGAIN, WAIT_LONGER],
+                );
+            }
             _ => return Flow::Stay(format!("{} must answer /info before it is restarted", self.address)),
         }
         if turn.may_act {
-            engine.owe_start(Component::Tidb, &self.address);
+            let before = engine.tidb_before.as_ref().map(|before| Arc::clone(&before.ddl_id)).unwrap_or_default();
+            engine.owe_start(Component::Tidb, &self.address, &before);
             let action = Action {
                 verb: Verb::Restart,
                 component: Component::Tidb,
@@ -92,6 +143,14 @@ impl TidbRestart {
         Flow::Stay("restarting".to_owned())
     }
 
+    /// Whether another process answers there than the one that was to be restarted.
+    fn is_new(&self, engine: &Engine, since: Timestamp) -> bool {
+        let Some(before) = &engine.tidb_before else { return false };
+        let sweep = engine.picture.tidb.as_ref().filter(|sweep| sweep.begun >= since);
+        let server = sweep.and_then(|sweep| sweep.servers.iter().find(|server| server.address == self.address));
+        server.and_then(|server| server.info.as_ref().ok()).is_some_and(|info| info.ddl_id != before.ddl_id)
+    }
+
     fn follow(&mut self, engine: &mut Engine, id: EffectId, since: Timestamp, turn: Turn) -> Flow {
         match engine.take_outcome(id) {
             Some(ActionOutcome::Returned { detail }) => {
@@ -102,13 +161,7 @@ impl TidbRestart {
             Some(ActionOutcome::Asked { text }) => self.asked = Some(text),
             None => {}
         }
-        let is_new = engine.picture.tidb.as_ref().filter(|sweep| sweep.begun >= since).is_some_and(|sweep| {
-            sweep.servers.iter().filter(|server| server.address == self.address).any(|server| {
-                let info = server.info.as_ref().ok();
-                info.is_some_and(|info| engine.tidb_before.as_ref().is_some_and(|before| before.ddl_id != info.ddl_id))
-            })
-        });
-        if is_new {
+        if self.is_new(engine, since) {
             engine.note_return();
             return Flow::Done("a new process answers".to_owned());
         }

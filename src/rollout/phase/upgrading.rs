@@ -144,7 +144,11 @@ impl Enter {
         at: Timestamp,
         turn: Turn,
     ) -> Flow {
-        if engine.now.since(at) > engine.policy.stale_after {
+        let is_old = engine.now.since(at) > engine.policy.stale_after;
+        if (is_old || state.is_err()) && turn.spent >= engine.policy.unknown_asks {
+            return unread(state);
+        }
+        if is_old {
             return Flow::Stay("waiting for a fresh reading of TiDB".to_owned());
         }
         match state {
@@ -262,9 +266,23 @@ impl Leave {
             }
             return Flow::Stay(format!("waiting: {}", behind.join("; ")));
         }
+        if engine.now.since(sweep.begun) > engine.policy.stale_after {
+            return Flow::Stay("waiting for a fresh reading of TiDB".to_owned());
+        }
         if turn.may_act {
             self.call = Some(engine.call(Call::UpgradeFinish));
         }
         Flow::Stay("asking TiDB to let user DDL run".to_owned())
     }
+}
+
+fn unread(state: &crate::cluster::Reading<UpgradeState>) -> Flow {
+    let why = state.as_ref().err().map_or_else(|| "the last reading is too old".to_owned(), |why| format!("it {why}"));
+    ask(
+        "state_unread",
+        format!("It is not known whether TiDB is upgrading: {why}."),
+        "The upgrading state is entered only from one that was just read.",
+        "See whether the status ports answer, then look again.",
+        &[LOOK_AGAIN, WAIT_LONGER],
+    )
 }

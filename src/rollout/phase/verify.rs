@@ -72,7 +72,7 @@ impl Verify {
         }
         let is_right = match (&visit.to, &status.version) {
             (Some(to), Some(version)) => version.is_same_release(to),
-            (None, Some(version)) => version == &visit.old_version && status.pid != visit.old_pid,
+            (None, Some(version)) => version == &visit.old_version,
             (_, None) => false,
         };
         if !is_right {
@@ -80,6 +80,11 @@ impl Verify {
             return Err(format!("it runs {}", status.version_text));
         }
         self.wrong = None;
+        if visit.to.is_none() && status.pid.is_some() && status.pid == visit.old_pid {
+            return Err(
+                "it has another id and the same process id: it registered anew, it was not restarted".to_owned()
+            );
+        }
         if status.liveness.meaning != Some(Liveness::Alive) {
             return Err("it does not say it is alive".to_owned());
         }

@@ -8,23 +8,23 @@ use tiroll::rollout::view::{Mode, Outcome, PhaseKind};
 
 use super::model::{Course, Spoil};
 
-fn ending(course: &Course) -> Option<(Outcome, u8)> {
+pub(super) fn ending(course: &Course) -> Option<(Outcome, u8)> {
     match course.mode() {
         Mode::Ended(ending) => Some((ending.outcome, ending.exit_code)),
         _ => None,
     }
 }
 
-fn is_over(course: &Course) -> bool {
+pub(super) fn is_over(course: &Course) -> bool {
     ending(course).is_some()
 }
 
-fn drains(course: &Course) -> usize {
+pub(super) fn drains(course: &Course) -> usize {
     let is_drain = |effect: &&Effect| matches!(effect, Effect::Call { call: Call::Drain { .. }, .. });
     course.effects.iter().filter(is_drain).count()
 }
 
-fn phase(course: &Course) -> Option<PhaseKind> {
+pub(super) fn phase(course: &Course) -> Option<PhaseKind> {
     course.engine.view().current().map(|(_, phase)| phase.kind)
 }
 
@@ -224,4 +224,56 @@ fn every_command_is_taken_or_says_why_not() {
     check(&course);
     assert_eq!(ending(&course), Some((Outcome::Aborted, 4)));
     assert_eq!(course.engine.view().owed.len(), 1, "closing pays nothing");
+}
+
+pub(super) fn acts(course: &Course) -> usize {
+    course.effects.iter().filter(|effect| matches!(effect, Effect::Exec { .. })).count()
+}
+
+pub(super) fn owes(course: &Course, kind: &str) -> bool {
+    course.engine.view().owed.iter().any(|owed| owed.kind == kind)
+}
+
+/// An abort in the middle of a restart is paid as soon as the new process is seen, by nobody's word but the server's.
+#[test]
+fn an_abort_in_a_capture_restart_is_paid_when_the_process_is_back() {
+    let mut course = Course::new(3, true);
+    course.until("the restart", |course| acts(course) == 1);
+    assert_eq!(course.say(Command::Abort), Ok(()));
+    assert!(owes(&course, "start") && owes(&course, "restart"));
+    assert!(course.engine.permission(Command::Recover).is_err(), "the act is still under way");
+    course.until("the end", is_over);
+    assert_eq!(ending(&course), Some((Outcome::Aborted, 4)));
+    assert!(course.engine.view().owed.is_empty(), "{:?}", course.engine.view().owed);
+}
+
+#[test]
+fn an_abort_in_a_tidb_restart_owes_only_the_finish_once_it_is_back() {
+    let mut course = Course::new(2, true);
+    course.until("the restart", |course| acts(course) == 3);
+    assert_eq!(course.say(Command::Abort), Ok(()));
+    assert!(owes(&course, "start") && owes(&course, "finish"));
+    for _ in 0..40 {
+        course.pass(250, Spoil::default());
+    }
+    assert!(!owes(&course, "start"), "{:?}", course.engine.view().owed);
+    assert!(owes(&course, "finish"));
+    assert_eq!(course.say(Command::Finish), Ok(()));
+    course.until("the end", is_over);
+    assert!(!course.upgrading && course.engine.view().owed.is_empty());
+}
+
+/// A ghost of the old process is still listed when the new one answers: the new one is not drained again.
+#[test]
+fn an_abort_in_verify_never_drains_the_new_process() {
+    let mut course = Course::new(3, true);
+    course.until("the verify", |course| phase(course) == Some(PhaseKind::Verify));
+    assert_eq!(course.say(Command::Abort), Ok(()));
+    let before = (drains(&course), acts(&course));
+    if course.engine.permission(Command::Recover).is_ok() {
+        course.say(Command::Recover).unwrap();
+    }
+    course.until("the end", is_over);
+    assert_eq!((drains(&course), acts(&course)), before);
+    assert!(course.engine.view().owed.is_empty());
 }

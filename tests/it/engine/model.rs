@@ -4,14 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tiroll::cluster::tidb::TidbAll;
 use tiroll::cluster::{
-    Address, Architecture, CaptureEntry, CaptureId, CdcSweep, ChangefeedId, ChangefeedRow, ChangefeedState, ClusterId,
-    Failure, FailureKind, FinishAnswer, GroupSweep, LivenessReading, NodeReading, NodeStatus, Reading, StartAnswer,
-    TableId, TargetTables, TidbInfo, TidbReading, TidbStatus, TidbSweep, Timestamp, Tso, UpgradeState, Version,
+    Address, CaptureId, Failure, FailureKind, FinishAnswer, Reading, StartAnswer, Timestamp, Version,
 };
 use tiroll::rollout::command::{Command, Permission, Who};
-use tiroll::rollout::effect::{Action, ActionOutcome, Call, CallAnswer, Component, Effect, EffectId, Input};
+use tiroll::rollout::effect::{Action, ActionOutcome, Call, CallAnswer, Component, Effect, EffectId, Input, Verb};
 use tiroll::rollout::event::{Event, Fact};
 use tiroll::rollout::policy::Policy;
 use tiroll::rollout::view::Mode;
@@ -37,7 +34,9 @@ pub(crate) struct Capture {
     pub(crate) down_until: Option<u64>,
     /// When tables of others were given to it.
     given_at: u64,
-    n: usize,
+    /// When it was last restarted.
+    pub(crate) changed_at: u64,
+    pub(crate) n: usize,
 }
 
 impl Capture {
@@ -50,8 +49,9 @@ impl Capture {
 pub(crate) struct Tidb {
     pub(crate) address: Address,
     pub(crate) version: &'static str,
-    start: i64,
-    down_until: Option<u64>,
+    pub(crate) start: i64,
+    start_at: u64,
+    pub(crate) down_until: Option<u64>,
 }
 
 /// What a test may spoil in the next sweep.
@@ -65,6 +65,7 @@ pub(crate) struct Spoil {
 }
 
 /// The cluster, the engine that rolls it, and everything that is under way between them.
+#[derive(Clone)]
 pub(crate) struct Course {
     pub(crate) engine: Engine,
     pub(crate) now: u64,
@@ -79,16 +80,40 @@ pub(crate) struct Course {
     pub(crate) comes_back_as: Option<&'static str>,
     /// The next call fails like this.
     pub(crate) next_call_fails: Option<FailureKind>,
+    /// A call that fails takes hold all the same: its answer was lost.
+    pub(crate) takes_hold: bool,
+    /// The next drains are answered with this, and nothing is drained.
+    pub(crate) count_is: Option<u64>,
+    /// Health does not answer.
+    pub(crate) is_unhealthy: bool,
+    /// The checkpoint of the second changefeed stands where it was then.
+    pub(crate) frozen_at: Option<u64>,
+    /// The next call is answered only after this.
+    pub(crate) next_answer_after: u64,
+    /// Nobody owns until then: the owner crashed and its lease runs.
+    pub(crate) no_owner_until: u64,
+    /// Two captures are called owner.
+    pub(crate) has_two_owners: bool,
+    /// The next restarted process does not come back for this long.
+    pub(crate) stays_down: u64,
+    /// A person has confirmed something: then no `TiDB` may be left serving.
+    has_confirmed: bool,
+    /// Whether everything that happens is kept.
+    pub(crate) keeps_log: bool,
+    /// How often each kind of debt is owed, by the events.
+    owes: BTreeMap<&'static str, i32>,
     /// The next act is never heard of again, and nothing happens.
     pub(crate) loses_next_act: bool,
-    ghosts: Vec<(usize, CaptureId, u64)>,
+    pub(crate) ghosts: Vec<(usize, CaptureId, u64)>,
     inbox: Vec<(u64, Input)>,
     pub(crate) events: Vec<Event>,
     pub(crate) effects: Vec<Effect>,
+    /// Mutating calls and acts so far.
+    pub(crate) sent: usize,
     outstanding: BTreeSet<EffectId>,
-    watched: Option<CaptureId>,
+    pub(crate) watched: Option<CaptureId>,
     /// When the engine last read the cluster.
-    read_at: u64,
+    pub(crate) read_at: u64,
     owned_since: u64,
     /// Every input with its time, for the replay.
     pub(crate) tape: Vec<(Timestamp, Input)>,
@@ -120,6 +145,7 @@ impl Course {
                 tables: [6, 3],
                 down_until: None,
                 given_at: 0,
+                changed_at: 0,
                 n,
             })
             .collect();
@@ -128,6 +154,7 @@ impl Course {
                 address: Address::new("10.0.2.1", 10_080 + n),
                 version: "v8.5.3",
                 start: 1,
+                start_at: 0,
                 down_until: None,
             })
             .collect();
@@ -142,11 +169,23 @@ impl Course {
             is_stuck: false,
             comes_back_as: None,
             next_call_fails: None,
+            takes_hold: false,
+            count_is: None,
+            is_unhealthy: false,
+            frozen_at: None,
+            next_answer_after: 100,
+            no_owner_until: 0,
+            has_two_owners: false,
+            stays_down: 1_500,
+            has_confirmed: false,
+            keeps_log: true,
+            owes: BTreeMap::new(),
             loses_next_act: false,
             ghosts: Vec::new(),
             inbox: Vec::new(),
             events: Vec::new(),
             effects: Vec::new(),
+            sent: 0,
             outstanding: BTreeSet::new(),
             watched: None,
             read_at: 0,
@@ -156,7 +195,7 @@ impl Course {
         }
     }
 
-    fn at(&self) -> Timestamp {
+    pub(crate) fn at(&self) -> Timestamp {
         Timestamp::new(EPOCH + i64::try_from(self.now).unwrap(), self.now)
     }
 
@@ -168,16 +207,48 @@ impl Course {
         self.engine.view().question.map(|question| question.reason)
     }
 
-    /// Lets time pass: the cluster moves on, what is due arrives, and both sides are read.
-    pub(crate) fn pass(&mut self, ms: u64, spoil: Spoil) {
-        self.now += ms;
-        self.live(ms);
+    /// Whether something that was sent is not answered yet.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.outstanding.is_empty()
+    }
+
+    /// What is due arrives.
+    fn deliver(&mut self) {
         let (due, later): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.inbox).into_iter().partition(|(at, _)| *at <= self.now);
         self.inbox = later;
         for (_, input) in due {
             self.tell(input);
         }
+    }
+
+    /// Tables are given to a capture, also to one that should get none.
+    pub(crate) fn give(&mut self, n: usize) {
+        for feed in 0..2 {
+            for other in 0..self.captures.len() {
+                let taken = if other == n { 0 } else { self.captures[other].tables[feed].min(2) };
+                self.captures[other].tables[feed] -= taken;
+                self.captures[n].tables[feed] += taken;
+            }
+        }
+        self.captures[n].given_at = self.now;
+    }
+
+    /// Time passes and nothing is read: the machine slept.
+    pub(crate) fn sleep(&mut self, ms: u64) -> usize {
+        self.now += ms;
+        self.live(ms);
+        let before = self.sent;
+        self.deliver();
+        self.tell(Input::Tick);
+        self.sent - before
+    }
+
+    /// Lets time pass: the cluster moves on, what is due arrives, and both sides are read.
+    pub(crate) fn pass(&mut self, ms: u64, spoil: Spoil) {
+        self.now += ms;
+        self.live(ms);
+        self.deliver();
         let sweep = self.cdc(spoil);
         self.read_at = self.now;
         self.tell(Input::Cdc(Arc::new(sweep)));
@@ -198,7 +269,13 @@ impl Course {
     }
 
     pub(crate) fn say(&mut self, command: Command) -> Permission {
-        let (permission, out) = self.engine.command(self.at(), &Who::new("test"), command);
+        let who = Who::new("test");
+        let (permission, out) = self.engine.command(self.at(), &who, command);
+        self.has_confirmed |= command == Command::Confirm;
+        if self.keeps_log {
+            self.tape.push((self.at(), Input::Command { who, command }));
+            self.outputs.push(out.clone());
+        }
         self.take(out);
         permission
     }
@@ -208,26 +285,42 @@ impl Course {
             self.outstanding.remove(id);
         }
         let at = self.at();
-        self.tape.push((at, input.clone()));
+        if self.keeps_log {
+            self.tape.push((at, input.clone()));
+        }
         let out = self.engine.step(at, input);
-        self.outputs.push(out.clone());
+        if self.keeps_log {
+            self.outputs.push(out.clone());
+        }
         self.take(out);
     }
 
     fn take(&mut self, out: StepOutput) {
-        self.watch_debts(&out);
-        self.events.extend(out.events);
+        for event in &out.events {
+            match &event.fact {
+                Fact::ObligationIncurred(owed) => *self.owes.entry(owed.kind).or_default() += 1,
+                Fact::ObligationPaid { owed, .. } => *self.owes.entry(owed.kind).or_default() -= 1,
+                _ => {}
+            }
+        }
+        if self.keeps_log {
+            self.events.extend(out.events);
+            self.effects.extend(out.effects.iter().cloned());
+        }
         for effect in out.effects {
-            self.effects.push(effect.clone());
             match effect {
                 Effect::Watch(watch) => self.watched = watch.target,
                 Effect::Call { id, call } => {
                     assert!(self.outstanding.is_empty(), "{call}: another call is in flight");
+                    self.sent += 1;
                     self.outstanding.insert(id);
+                    self.watch_call(&call);
                     self.answer(id, &call);
                 }
                 Effect::Exec { id, action } => {
                     assert!(self.outstanding.is_empty(), "{action}: another call is in flight");
+                    assert!(self.does_owe("start"), "an act nobody owes");
+                    self.sent += 1;
                     self.outstanding.insert(id);
                     self.act(id, &action);
                 }
@@ -235,32 +328,36 @@ impl Course {
         }
     }
 
-    /// What must be changed back is owed before it is changed.
-    fn watch_debts(&self, out: &StepOutput) {
-        let owed = |kind: &str| {
-            let facts = self.events.iter().chain(&out.events).map(|event| &event.fact);
-            let mut count = 0;
-            for fact in facts {
-                match fact {
-                    Fact::ObligationIncurred(owed) if owed.kind == kind => count += 1,
-                    Fact::ObligationPaid { owed, .. } if owed.kind == kind => count -= 1,
-                    _ => {}
-                }
+    fn does_owe(&self, kind: &str) -> bool {
+        self.owes.get(kind).is_some_and(|count| *count > 0)
+    }
+
+    /// What must be changed back is owed before it is changed, and no drain or resign stands beside a stopping capture.
+    fn watch_call(&self, call: &Call) {
+        let target = match call {
+            Call::Drain { capture, .. } => {
+                assert!(self.does_owe("restart"), "a drain nobody owes");
+                capture.clone()
             }
-            count > 0
+            Call::Resign { .. } => self.captures[self.owner].id(),
+            Call::UpgradeStart => return assert!(self.does_owe("finish"), "a start nobody owes"),
+            Call::UpgradeFinish => return,
         };
-        for effect in &out.effects {
-            match effect {
-                Effect::Call { call: Call::Drain { .. }, .. } => assert!(owed("restart"), "a drain nobody owes"),
-                Effect::Call { call: Call::UpgradeStart, .. } => assert!(owed("finish"), "a start nobody owes"),
-                Effect::Exec { .. } => assert!(owed("start"), "an act nobody owes"),
-                _ => {}
-            }
-        }
+        let beside = self.captures.iter().any(|c| c.id() != target && c.stopping && c.down_until.is_none());
+        assert!(!beside || self.is_news(), "{call}: beside a stopping capture");
     }
 
     fn answer(&mut self, id: EffectId, call: &Call) {
+        let takes_hold = std::mem::take(&mut self.takes_hold);
         let fails = self.next_call_fails.take().map(|kind| Failure::local(kind, "as the test wants it"));
+        if takes_hold && fails.is_some() {
+            match call {
+                Call::Drain { capture, .. } => drop(self.drain(capture)),
+                Call::Resign { .. } => self.resign(),
+                Call::UpgradeStart => {}
+                Call::UpgradeFinish => self.upgrading = false,
+            }
+        }
         let answer = match call {
             Call::Drain { capture, .. } => CallAnswer::Drain(fails.map_or_else(|| self.drain(capture), Err)),
             Call::Resign { .. } => CallAnswer::Resign(fails.map_or_else(
@@ -276,15 +373,22 @@ impl Course {
                 CallAnswer::Start(fails.map_or(Ok(said), Err))
             }
             Call::UpgradeFinish => {
-                let before = std::mem::replace(&mut self.upgrading, false);
+                let before = fails.is_none() && std::mem::replace(&mut self.upgrading, false);
                 let said = if before { FinishAnswer::Success } else { FinishAnswer::Duplicated };
                 CallAnswer::Finish(fails.map_or(Ok(said), Err))
             }
         };
-        self.inbox.push((self.now + 100, Input::Answer { id, sent_at: self.at(), answer }));
+        let after = std::mem::replace(&mut self.next_answer_after, 100);
+        self.inbox.push((self.now + after, Input::Answer { id, sent_at: self.at(), answer }));
     }
 
     fn drain(&mut self, id: &CaptureId) -> Reading<u64> {
+        if let Some(count) = self.count_is {
+            return Ok(count);
+        }
+        if self.now < self.no_owner_until {
+            return Err(Failure::local(FailureKind::NoOwner, "nobody owns"));
+        }
         let able = self.captures.iter().filter(|c| c.down_until.is_none()).count();
         let Some(n) = self.captures.iter().position(|c| &c.id() == id && c.down_until.is_none()) else {
             return Err(Failure::local(FailureKind::NoSuchCapture, "gone"));
@@ -295,8 +399,6 @@ impl Course {
         if n == self.owner {
             return Err(Failure::local(FailureKind::CannotDrainOwner, "owner"));
         }
-        let beside = self.captures.iter().any(|c| c.n != n && c.stopping && c.down_until.is_none());
-        assert!(!beside || self.is_news(), "a drain is asked for beside a stopping capture");
         // The count leaves out a changefeed that is not normal (contract section 3.1).
         let capture = &mut self.captures[n];
         let count = capture.tables[0] + if self.warning { 0 } else { capture.tables[1] };
@@ -327,6 +429,16 @@ impl Course {
             self.outstanding.remove(&id);
             return;
         }
+        let outcome = ActionOutcome::Returned { detail: "done".to_owned() };
+        if action.verb == Verb::Start {
+            // What runs is not started again: the act does nothing there.
+            let n = self.captures.iter().position(|c| c.address == action.address);
+            if let Some(n) = n.filter(|n| self.captures[*n].down_until.is_some()) {
+                self.captures[n].down_until = Some(self.now + 1_500);
+            }
+            self.inbox.push((self.now + 1_000, Input::Outcome { id, outcome }));
+            return;
+        }
         let back = self.comes_back_as.take();
         let wanted = action.version.as_ref().map(|v| if v.as_str() == "v8.5.4" { "v8.5.4" } else { "v8.5.3" });
         match action.component {
@@ -348,13 +460,16 @@ impl Course {
             }
             Component::Tidb => {
                 let at = self.now + 1_500;
+                let others = self.tidb.iter().any(|t| t.address != action.address && t.down_until.is_none());
+                let is_news = self.tidb.iter().any(|t| t.start_at >= self.read_at);
+                assert!(others || self.has_confirmed || is_news, "{action}: no other serves");
                 let tidb = self.tidb.iter_mut().find(|t| t.address == action.address).expect("a known address");
                 tidb.version = back.or(wanted).unwrap_or(tidb.version);
                 tidb.start += 60;
+                tidb.start_at = self.now;
                 tidb.down_until = Some(at);
             }
         }
-        let outcome = ActionOutcome::Returned { detail: "done".to_owned() };
         self.inbox.push((self.now + 1_000, Input::Outcome { id, outcome }));
     }
 
@@ -367,7 +482,8 @@ impl Course {
         capture.generation += 1;
         capture.version = version;
         capture.stopping = false;
-        capture.down_until = Some(self.now + 1_500);
+        capture.down_until = Some(self.now + std::mem::replace(&mut self.stays_down, 1_500));
+        capture.changed_at = self.now;
         if self.owner == n {
             self.resign();
         }
@@ -380,6 +496,14 @@ impl Course {
         for (tables, orphans) in self.captures[heir].tables.iter_mut().zip(orphans) {
             *tables += orphans;
         }
+    }
+
+    /// Somebody else restarts a `TiDB` server.
+    pub(crate) fn restart_tidb(&mut self, n: usize, ms: u64) {
+        let (now, tidb) = (self.now, &mut self.tidb[n]);
+        tidb.start += 60;
+        tidb.start_at = now;
+        tidb.down_until = Some(now + ms);
     }
 
     fn live(&mut self, ms: u64) {
@@ -400,133 +524,6 @@ impl Course {
                     self.captures[to].tables[feed] += moves;
                 }
             }
-        }
-    }
-
-    fn feeds() -> [ChangefeedId; 2] {
-        [ChangefeedId::new("default", "orders"), ChangefeedId::new("default", "dwh")]
-    }
-
-    fn cdc(&self, spoil: Spoil) -> CdcSweep {
-        let spoilt = || Failure::local(FailureKind::Timeout, "spoilt by the test");
-        let at = self.at();
-        let cluster = ClusterId::default();
-        let nodes = self
-            .captures
-            .iter()
-            .map(|c| NodeReading {
-                address: c.address.clone(),
-                is_configured: true,
-                at,
-                status: if c.down_until.is_some() {
-                    Err(Failure::local(FailureKind::Refused, "refused"))
-                } else if spoil.node == Some(c.n) {
-                    Err(spoilt())
-                } else {
-                    Ok(NodeStatus {
-                        id: Some(c.id()),
-                        version: Version::parse(c.version).ok(),
-                        version_text: c.version.into(),
-                        git_hash: "".into(),
-                        cluster_id: Some(cluster.clone()),
-                        pid: Some(i64::from(c.generation) + 100),
-                        is_owner: c.n == self.owner,
-                        liveness: LivenessReading::new(Some(i64::from(c.stopping)), Architecture::Classic),
-                        architecture: Architecture::Classic,
-                    })
-                },
-            })
-            .collect();
-        let entry = |id: CaptureId, n: usize| CaptureEntry {
-            is_owner: n == self.owner && id == self.captures[n].id(),
-            address: self.captures[n].address.clone(),
-            cluster_id: Some(cluster.clone()),
-            id,
-        };
-        let mut list: Vec<_> =
-            self.captures.iter().filter(|c| c.down_until.is_none()).map(|c| entry(c.id(), c.n)).collect();
-        list.extend(self.ghosts.iter().map(|(n, id, _)| entry(id.clone(), *n)));
-        let clock = u64::try_from(at.wall_ms).unwrap();
-        let row = |n: usize| ChangefeedRow {
-            id: Self::feeds()[n].clone(),
-            state: if n == 1 && self.warning { ChangefeedState::Warning } else { ChangefeedState::Normal },
-            checkpoint: Tso::new((clock - 2_000) << 18),
-            error: None,
-        };
-        let ids = |n: usize, count: u64| -> Vec<TableId> {
-            (0..count).map(|k| TableId(i64::try_from(k).unwrap() + 1_000 * i64::try_from(n).unwrap())).collect()
-        };
-        let placement = (0..2)
-            .map(|feed| {
-                let all = self.captures.iter().filter(|c| c.down_until.is_none());
-                (Self::feeds()[feed].clone(), Ok(all.map(|c| (c.id(), ids(c.n, c.tables[feed]))).collect()))
-            })
-            .collect();
-        let target = self.watched.as_ref().map(|capture| TargetTables {
-            capture: capture.clone(),
-            by_changefeed: (0..2)
-                .map(|feed| {
-                    let found = self.captures.iter().find(|c| &c.id() == capture && c.down_until.is_none());
-                    let reading = match found {
-                        _ if spoil.target => Err(spoilt()),
-                        Some(c) => Ok(ids(c.n, c.tables[feed])),
-                        None => Err(Failure::local(FailureKind::NoSuchCapture, "gone")),
-                    };
-                    (Self::feeds()[feed].clone(), reading)
-                })
-                .collect::<BTreeMap<_, _>>(),
-        });
-        let group = GroupSweep {
-            cluster_id: cluster.clone(),
-            captures: if spoil.captures { Err(spoilt()) } else { Ok(list) },
-            health: Ok(()),
-            changefeeds: if spoil.changefeeds { Err(spoilt()) } else { Ok(vec![row(1), row(0)]) },
-            processors: Ok(Vec::new()),
-            placement,
-            target,
-            cluster_time: Tso::new(clock << 18).ok_or_else(spoilt),
-        };
-        CdcSweep { begun: at, ended: at, nodes, groups: vec![group] }
-    }
-
-    fn tidb_sweep(&self, spoil: Spoil) -> TidbSweep {
-        let at = self.at();
-        let refused = || Failure::local(FailureKind::Refused, "refused");
-        let servers = self
-            .tidb
-            .iter()
-            .map(|t| TidbReading {
-                address: t.address.clone(),
-                status: t
-                    .down_until
-                    .map_or_else(|| Ok(TidbStatus { version: version(t.version), connections: 0 }), |_| Err(refused())),
-                info: t.down_until.map_or_else(
-                    || {
-                        Ok(TidbInfo {
-                            ddl_id: format!("ddl-{}-{}", t.address.port(), t.start).into(),
-                            version: version(t.version),
-                            git_hash: "".into(),
-                            sql_address: t.address.clone(),
-                            status_address: t.address.clone(),
-                            start_timestamp: t.start,
-                            is_ddl_owner: Some(t.address.port() == 10_080),
-                        })
-                    },
-                    |_| Err(refused()),
-                ),
-            })
-            .collect();
-        let state = if self.upgrading {
-            UpgradeState::Upgrading { servers: 2, percent: 100, is_consistent: true }
-        } else {
-            UpgradeState::Normal
-        };
-        TidbSweep {
-            begun: at,
-            ended: at,
-            servers,
-            all: Ok(TidbAll { owner_id: "".into(), servers: Vec::new() }),
-            state: if spoil.tidb { Err(refused()) } else { Ok(state) },
         }
     }
 }

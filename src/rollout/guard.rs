@@ -1,0 +1,105 @@
+//! Guards: what pauses the rollout whichever phase runs. One that tripped and was acknowledged by *continue* is silent
+//! until its condition clears.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::command::Command;
+use super::engine::Engine;
+use super::phase::{Flow, ask};
+use crate::cluster::units::spoken;
+
+/// The guards there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Guard {
+    /// `TiCDC` has had no owner for long.
+    NoOwner,
+    /// More than one capture is called owner.
+    TwoOwners,
+    /// Nothing was read for long.
+    NothingRead,
+}
+
+impl Guard {
+    const ALL: [Self; 3] = [Self::NoOwner, Self::TwoOwners, Self::NothingRead];
+
+    /// The stable name of its question.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::NoOwner => "no_owner",
+            Self::TwoOwners => "two_owners",
+            Self::NothingRead => "nothing_read",
+        }
+    }
+}
+
+/// What is known of the guards.
+#[derive(Clone, Debug, Default)]
+pub struct Guards {
+    acknowledged: BTreeSet<Guard>,
+}
+
+impl Engine {
+    /// Trips a guard whose condition holds and was not acknowledged.
+    pub(super) fn watch_guards(&mut self) {
+        if !self.state.is_going() || self.plan.is_empty() {
+            return;
+        }
+        for guard in Guard::ALL {
+            let held = self.held(guard);
+            let Some(held) = held else {
+                self.guards.acknowledged.remove(&guard);
+                continue;
+            };
+            if self.guards.acknowledged.contains(&guard) || !self.may_act() {
+                continue;
+            }
+            let (what, means) = match guard {
+                Guard::NoOwner => (
+                    format!("TiCDC has had no owner for {}.", spoken(held)),
+                    "Nothing is scheduled and no checkpoint moves without one; after a crash 8 to 10 s are normal.",
+                ),
+                Guard::TwoOwners => (
+                    format!("For {} more than one capture was called owner.", spoken(held)),
+                    "What either of them says of tables proves nothing.",
+                ),
+                Guard::NothingRead => (
+                    format!("Nothing was read of TiCDC for {}.", spoken(held)),
+                    "No phase may go on what was read before.",
+                ),
+            };
+            let flow = ask(
+                guard.reason(),
+                what,
+                means,
+                "See to the captures. Continue goes on, and is silent about this until it is over.",
+                &[(Command::Continue, "go on; say no more of it until it is over")],
+            );
+            if let Flow::Ask(question) = flow {
+                self.ask(*question);
+            }
+            return;
+        }
+    }
+
+    /// For how long its condition has held, if beyond its limit.
+    fn held(&self, guard: Guard) -> Option<Duration> {
+        let groups = self.picture.groups.values();
+        let (since, limit) = match guard {
+            Guard::NoOwner => (groups.filter_map(|group| group.no_owner_since).min()?, self.policy.no_owner_guard),
+            Guard::TwoOwners => (groups.filter_map(|group| group.contested_since).min()?, self.policy.no_owner_guard),
+            Guard::NothingRead => (self.picture.cdc.as_ref()?.begun, self.policy.unknown_asks),
+        };
+        let held = self.now.since(since);
+        (held >= limit.max(self.fresh_within())).then_some(held)
+    }
+
+    /// Takes *continue* as the answer to a guard; says whether there was one.
+    pub(super) fn acknowledge_guard(&mut self) -> bool {
+        let Some(question) = self.state.question() else { return false };
+        let Some(guard) = Guard::ALL.into_iter().find(|guard| guard.reason() == question.reason) else { return false };
+        self.guards.acknowledged.insert(guard);
+        self.resume_asking();
+        true
+    }
+}
