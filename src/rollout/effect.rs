@@ -66,7 +66,7 @@ impl fmt::Display for Call {
                 write!(f, "PUT /api/v1/captures/drain {{\"capture_id\":\"{capture}\"}}")?;
                 owner.as_ref().map_or(Ok(()), |owner| write!(f, " at {owner}"))
             }
-            Self::Resign { owner, .. } => write!(f, "POST /api/v1/owner/resign at {owner}"),
+            Self::Resign { owner, .. } => write!(f, "POST /api/v2/owner/resign at {owner}"),
             Self::UpgradeStart => f.write_str("POST /upgrade/start"),
             Self::UpgradeFinish => f.write_str("POST /upgrade/finish"),
         }
