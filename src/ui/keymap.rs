@@ -124,6 +124,7 @@ impl Chord {
             KeyCode::PageUp => "PgUp".to_owned(),
             KeyCode::PageDown => "PgDn".to_owned(),
             KeyCode::BackTab => "Shift-Tab".to_owned(),
+            KeyCode::F(n) => format!("F{n}"),
             code => format!("{code:?}"),
         };
         if self.is_ctrl { format!("Ctrl-{name}") } else { name }
