@@ -11,7 +11,6 @@ pub mod live;
 pub mod poller;
 pub mod servers;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -153,11 +152,7 @@ impl Actor {
                 Some(input) = self.inputs.recv() => {
                     wake = self.take(input);
                     // A burst of inputs costs one view.
-                    let mut rest = VecDeque::new();
                     while let Ok(input) = self.inputs.try_recv() {
-                        rest.push_back(input);
-                    }
-                    while let Some(input) = rest.pop_front() {
                         wake = self.take(input);
                     }
                     self.publish();

@@ -108,7 +108,7 @@ impl Plan {
             speed,
             is_auto: self.is_auto,
         };
-        let servers = Arc::new(Live::new(clients, Arc::clone(&clock), has_tidb, has_pd));
+        let servers = Arc::new(Live::new(clients, Arc::clone(&clock)));
         let lingers = self.lingers;
         Ok(crate::driver::start(Setup { request, policy, servers, executor, clock, lingers }))
     }

@@ -15,14 +15,12 @@ use crate::rollout::view::TableNames;
 pub struct Live {
     clients: Clients,
     clock: Arc<dyn Clock>,
-    has_tidb: bool,
-    has_pd: bool,
 }
 
 impl Live {
     /// The servers behind these clients.
-    pub fn new(clients: Clients, clock: Arc<dyn Clock>, has_tidb: bool, has_pd: bool) -> Self {
-        Self { clients, clock, has_tidb, has_pd }
+    pub fn new(clients: Clients, clock: Arc<dyn Clock>) -> Self {
+        Self { clients, clock }
     }
 }
 
@@ -35,12 +33,12 @@ impl Servers for Live {
         .boxed()
     }
 
-    fn sweep_tidb(&self) -> BoxFuture<'_, Option<TidbSweep>> {
-        async move { if self.has_tidb { Some(self.clients.sweep_tidb(&*self.clock).await) } else { None } }.boxed()
+    fn sweep_tidb(&self) -> BoxFuture<'_, TidbSweep> {
+        self.clients.sweep_tidb(&*self.clock).boxed()
     }
 
-    fn sweep_pd(&self) -> BoxFuture<'_, Option<PdSweep>> {
-        async move { if self.has_pd { Some(self.clients.sweep_pd(&*self.clock).await) } else { None } }.boxed()
+    fn sweep_pd(&self) -> BoxFuture<'_, PdSweep> {
+        self.clients.sweep_pd(&*self.clock).boxed()
     }
 
     fn table_names(&self) -> BoxFuture<'_, Reading<TableNames>> {

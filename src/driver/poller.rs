@@ -45,14 +45,10 @@ impl Poller {
                 () = self.stop.cancelled() => return,
                 input = self.read(&wanted) => input,
             };
-            // Names that could not be read are asked for again; another source has nothing to read at all then.
-            let Some(input) = input else {
-                if self.source == Source::Names && self.rest(begun, &wanted).await {
-                    continue;
-                }
-                return;
-            };
-            if self.inputs.send(input).await.is_err() {
+            // Names that could not be read are asked for again when they are due.
+            if let Some(input) = input
+                && self.inputs.send(input).await.is_err()
+            {
                 return;
             }
             if !self.rest(begun, &wanted).await {
@@ -64,8 +60,8 @@ impl Poller {
     async fn read(&self, wanted: &Watch) -> Option<Input> {
         match self.source {
             Source::Cdc => Some(Input::Cdc(Arc::new(self.servers.sweep_cdc(wanted.target.clone()).await))),
-            Source::Tidb => self.servers.sweep_tidb().await.map(|sweep| Input::Tidb(Arc::new(sweep))),
-            Source::Pd => self.servers.sweep_pd().await.map(|sweep| Input::Pd(Arc::new(sweep))),
+            Source::Tidb => Some(Input::Tidb(Arc::new(self.servers.sweep_tidb().await))),
+            Source::Pd => Some(Input::Pd(Arc::new(self.servers.sweep_pd().await))),
             Source::Names => self.servers.table_names().await.ok().map(|names| Input::Names(Arc::new(names))),
         }
     }
@@ -92,8 +88,8 @@ impl Poller {
 
     const fn interval(&self, pace: Pace) -> Duration {
         match (self.source, pace) {
-            (Source::Pd, _) | (_, Pace::Idle) => self.policy.poll_idle,
             (Source::Names, _) => Duration::from_mins(1),
+            (Source::Pd, _) | (_, Pace::Idle) => self.policy.poll_idle,
             (_, Pace::Moving) => self.policy.poll_moving,
             (_, Pace::Restart) => self.policy.watch,
         }

@@ -11,11 +11,11 @@ pub trait Servers: Send + Sync + 'static {
     /// Reads `TiCDC`, with the tables of `target` by name.
     fn sweep_cdc(&self, target: Option<CaptureId>) -> BoxFuture<'_, CdcSweep>;
 
-    /// Reads `TiDB`; `None` if no server was named.
-    fn sweep_tidb(&self) -> BoxFuture<'_, Option<TidbSweep>>;
+    /// Reads `TiDB`; asked only if a server was named.
+    fn sweep_tidb(&self) -> BoxFuture<'_, TidbSweep>;
 
-    /// Reads PD; `None` if no server was named.
-    fn sweep_pd(&self) -> BoxFuture<'_, Option<PdSweep>>;
+    /// Reads PD; asked only if a server was named.
+    fn sweep_pd(&self) -> BoxFuture<'_, PdSweep>;
 
     /// Asks for the names of tables.
     fn table_names(&self) -> BoxFuture<'_, Reading<TableNames>>;
