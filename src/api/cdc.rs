@@ -175,6 +175,38 @@ impl Cdc {
         }
     }
 
+    /// Where the tables of one changefeed are in the new architecture, by its maintainer; any node of the cluster
+    /// passes the question on (contract section 1.13). A node that carries none is not named, or named with an empty
+    /// list where the DDL dispatcher is; a node that is gone from the list of captures may still be named.
+    ///
+    /// The DDL dispatcher is always somewhere, so an answer that names no node at all comes from a maintainer that has
+    /// placed nothing yet. An answer with the DDL dispatcher alone is read as it is (recorded cdc-new 113): a
+    /// changefeed without a table looks the same, and only a caller who knows its tables can tell.
+    ///
+    /// How many dispatchers there are (recorded cdc-new 40) is not asked beside it: the same maintainer counts the same
+    /// set it lists here, and `total` tells already whether the list is whole.
+    pub async fn tables(&self, at: &Address, id: &ChangefeedId) -> Reading<Placement> {
+        let call = path(ApiVersion::V2, &["changefeeds", &id.name, "tables"]).of_kind(Kind::Tables);
+        // Recorded without it; servers of one keyspace ignore it, others want to be told (contract section 1.0b).
+        let is_default = &*id.namespace == "default";
+        let call = if is_default { call } else { call.with_query("keyspace", &id.namespace) };
+        let answer = self.get(at, &call).await?;
+        let nodes: Vec<wire::NodeTables> = json::counted_list(&answer)?;
+        if nodes.is_empty() {
+            let message =
+                format!("the maintainer of changefeed {id} has placed nothing yet, not even its DDL dispatcher");
+            return Err(answer.failure(FailureKind::NotInitialized, message));
+        }
+        let mut placement = Placement::new();
+        for node in nodes {
+            let (node, tables) = node.into_cluster().map_err(|why| answer.malformed(why))?;
+            if placement.insert(node, tables).is_some() {
+                return Err(answer.malformed("a node is listed twice"));
+            }
+        }
+        Ok(placement)
+    }
+
     /// Asks for a drain, once. The number is the server's own count of what is left, which may rise and is no count
     /// of tables (field report 5). Only 202 with a whole number is an answer (contract section 1.6).
     pub async fn drain(&self, at: &Address, api: ApiVersion, capture: &CaptureId) -> Reading<u64> {

@@ -257,3 +257,65 @@ async fn healthy_and_resigning_are_said_by_the_server_and_not_by_a_page_in_front
         );
     }
 }
+
+const TABLES: &str = r#"{"total":3,"items":[{"node_id":"y","table_ids":[0,12,7]},
+    {"node_id":"x","table_ids":[9,5,9,5]},{"node_id":"z","table_ids":[0]}]}"#;
+
+#[tokio::test]
+async fn tables_by_the_maintainer_are_ordered_each_once_and_without_the_ddl_dispatcher() {
+    let server = Fake::always(reply_json(200, TABLES)).await;
+    let placement = cdc().tables(&server.address, &cf("a")).await.unwrap();
+    let expected = [("x", vec![5, 9]), ("y", vec![7, 12]), ("z", vec![])];
+    let expected = expected.map(|(node, ids)| (CaptureId::new(node), ids.into_iter().map(TableId).collect()));
+    assert_eq!(placement, Placement::from(expected));
+    assert_eq!(server.requests(), ["GET /api/v2/changefeeds/a/tables"]);
+    // The server looks the maintainer up with a call to the host that it is asked for.
+    assert_eq!(server.hosts(), [server.address.to_string()]);
+}
+
+#[tokio::test]
+async fn a_keyspace_is_named_unless_it_is_the_default_one() {
+    let server = Fake::always(reply_json(200, TABLES)).await;
+    cdc().tables(&server.address, &ChangefeedId::new("ks", "a")).await.unwrap();
+    assert_eq!(server.requests(), ["GET /api/v2/changefeeds/a/tables?keyspace=ks"]);
+}
+
+#[tokio::test]
+async fn tables_that_are_not_all_there_are_unknown() {
+    for body in [
+        r#"{"total":2,"items":[{"node_id":"x","table_ids":[0,5]}]}"#,
+        r#"{"total":0,"items":[{"node_id":"x","table_ids":[0,5]}]}"#,
+        r#"{"total":1,"items":[]}"#,
+        r#"{"total":1,"items":null}"#,
+        r#"{"total":0}"#,
+        r#"{"items":[{"node_id":"x","table_ids":[0,5]}]}"#,
+        r#"[{"node_id":"x","table_ids":[0,5]}]"#,
+        r#"{"total":1,"items":[{"node_id":"x"}]}"#,
+        r#"{"total":1,"items":[{"node_id":"x","table_ids":null}]}"#,
+        r#"{"total":1,"items":[{"node_id":"x","table_ids":[0,5.5]}]}"#,
+        r#"{"total":1,"items":[{"node_id":"","table_ids":[0,5]}]}"#,
+        r#"{"total":1,"items":[{"table_ids":[0,5]}]}"#,
+        r#"{"total":2,"items":[{"node_id":"x","table_ids":[0]},{"node_id":"x","table_ids":[5]}]}"#,
+        r#"{"total":1,"items":[{"node_id":"x","table_ids":[0,5]}]}{"#,
+        "",
+        "null",
+    ] {
+        let server = Fake::always(reply_json(200, body)).await;
+        let failure = cdc().tables(&server.address, &cf("a")).await.unwrap_err();
+        assert_eq!(failure.kind, FailureKind::Malformed, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_maintainer_that_has_placed_nothing_or_is_not_there_leaves_the_tables_unknown() {
+    let kind = async |bytes: Vec<u8>| {
+        let server = Fake::always(bytes).await;
+        cdc().tables(&server.address, &cf("a")).await.unwrap_err().kind
+    };
+    assert_eq!(kind(reply_json(200, r#"{"total":0,"items":[]}"#)).await, FailureKind::NotInitialized);
+    let absent = r#"{"error_msg":"Can't not find maintainer for changefeed: a","error_code":""}"#;
+    assert_eq!(kind(reply_json(500, absent)).await, FailureKind::NoMaintainer);
+    assert_eq!(kind(reply_json(200, absent)).await, FailureKind::Malformed);
+    // A server of the classic architecture.
+    assert_eq!(kind(reply(404, "text/plain", "404 page not found")).await, FailureKind::NoRoute);
+}

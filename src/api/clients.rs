@@ -266,6 +266,9 @@ pub(super) const fn is_fault_of_one(kind: FailureKind) -> bool {
             | FailureKind::Tls
             | FailureKind::Malformed
             | FailureKind::NotReady
+            // It looks the maintainer up at the very address it was asked at, which may mean nothing to itself; the
+            // next one is asked at another address (contract section 1.13).
+            | FailureKind::NoMaintainer
             | FailureKind::Empty500
             | FailureKind::NoRoute
             | FailureKind::Unexpected

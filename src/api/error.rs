@@ -43,6 +43,7 @@ pub fn classify(status: u16, code: &str, message: &str) -> FailureKind {
         (_, "ErrServerIsNotReady" | "ErrCaptureNotInitialized" | "ErrUpstreamManagerNotReady") => FailureKind::NotReady,
         // The forward limit is met while ownership is unsettled (contract section 1.0).
         (_, "ErrOwnerNotFound" | "ErrNotOwner" | "ErrRequestForwardErr") => FailureKind::NoOwner,
+        (_, "ErrMaintainerNotFounded") => FailureKind::NoMaintainer,
         (_, "ErrClusterIsUnhealthy") => FailureKind::Unhealthy,
         (_, "ErrCaptureNotExist") => FailureKind::NoSuchCapture,
         (_, "ErrChangeFeedNotExists") => FailureKind::NoSuchChangefeed,
@@ -50,6 +51,7 @@ pub fn classify(status: u16, code: &str, message: &str) -> FailureKind {
             () if says("only one capture alive") => FailureKind::OnlyOneCapture,
             () if says("cannot drain the owner") => FailureKind::CannotDrainOwner,
             () if says("drain already in progress") => FailureKind::OtherDrain,
+            () if says("invalid drain epoch") => FailureKind::DrainEpoch,
             () if says("not all captures initialized") => FailureKind::NotInitialized,
             () => FailureKind::Unexpected,
         },
@@ -61,6 +63,8 @@ pub fn classify(status: u16, code: &str, message: &str) -> FailureKind {
         (500, "") if says("election: no leader") => FailureKind::NoOwner,
         (500, "") if says("coordinator is not fully initialized") => FailureKind::OwnerStarting,
         (500, "") if says("TiCDC cluster is unavailable, please try again later") => FailureKind::NoOwner,
+        (500, "") if says("find maintainer for changefeed") => FailureKind::NoMaintainer,
+        (500, "") if is_broken_hop(message) && is_to_maintainer(message) => FailureKind::NoMaintainer,
         (500, "") if is_broken_hop(message) => FailureKind::NoOwner,
         _ => FailureKind::Unexpected,
     }
@@ -72,6 +76,13 @@ fn is_broken_hop(message: &str) -> bool {
     let is_request = ["Get \"", "Post \"", "Put \""].iter().any(|verb| message.starts_with(verb));
     let is_network = ["dial tcp", "read tcp", "write tcp", "EOF", "connection refused", "connection reset"];
     is_request && is_network.iter().any(|word| message.contains(word))
+}
+
+/// Whether the hop that broke was to a maintainer: the tables of a changefeed are forwarded to it, never to the owner
+/// (contract section 1.13).
+fn is_to_maintainer(message: &str) -> bool {
+    let url = message.split('"').nth(1).and_then(|url| url.split('?').next()).unwrap_or_default();
+    url.split_once("/changefeeds/").is_some_and(|(_, rest)| rest.ends_with("/tables"))
 }
 
 /// The failure in a `TiCDC` answer that is no success.

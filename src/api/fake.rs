@@ -12,7 +12,8 @@ use crate::cluster::{Address, Clock, Timestamp};
 /// A server on a loopback port, gone with this value.
 pub(super) struct Fake {
     pub(super) address: Address,
-    requests: Arc<Mutex<Vec<String>>>,
+    /// The line of each request and the host it was sent to.
+    requests: Arc<Mutex<Vec<(String, String)>>>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -44,7 +45,12 @@ impl Fake {
 
     /// The request lines so far.
     pub(super) fn requests(&self) -> Vec<String> {
-        self.requests.lock().unwrap().clone()
+        self.requests.lock().unwrap().iter().map(|(line, _)| line.clone()).collect()
+    }
+
+    /// The hosts that the requests so far named.
+    pub(super) fn hosts(&self) -> Vec<String> {
+        self.requests.lock().unwrap().iter().map(|(_, host)| host.clone()).collect()
     }
 }
 
@@ -56,7 +62,7 @@ impl Drop for Fake {
 
 async fn converse(
     mut stream: TcpStream,
-    seen: &Mutex<Vec<String>>,
+    seen: &Mutex<Vec<(String, String)>>,
     answer: &(impl Fn(&str, &str) -> Option<Vec<u8>> + Sync),
 ) {
     let mut bytes = Vec::new();
@@ -71,14 +77,16 @@ async fn converse(
         }
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let length = head.lines().find_map(|line| {
-            line.to_ascii_lowercase().strip_prefix("content-length:").map(|n| n.trim().parse::<usize>().unwrap())
-        });
+        let header = |name: &str| {
+            head.lines()
+                .find_map(|line| line.to_ascii_lowercase().strip_prefix(name).map(|value| value.trim().to_owned()))
+        };
+        let length = header("content-length:").map(|n| n.parse::<usize>().unwrap());
         if body.len() < length.unwrap_or(0) {
             continue;
         }
         let line = head.lines().next().unwrap().trim_end_matches(" HTTP/1.1").to_owned();
-        seen.lock().unwrap().push(line.clone());
+        seen.lock().unwrap().push((line.clone(), header("host:").unwrap_or_default()));
         match answer(&line, body) {
             Some(reply) => {
                 let _ = stream.write_all(&reply).await;

@@ -52,6 +52,7 @@ fn healthy() -> CdcSweep {
     let placement = BTreeMap::from([(ChangefeedId::new("default", "a"), Ok(placed(&[("x", 3), ("y", 4)])))]);
     let group = GroupSweep {
         cluster_id: ClusterId::default(),
+        architecture: Some(Architecture::Classic),
         captures: Ok(vec![entry(8300, "x", true), entry(8301, "y", false)]),
         health: Ok(()),
         changefeeds: Ok(vec![feed("a", ChangefeedState::Normal), feed("b", ChangefeedState::Stopped)]),
@@ -178,6 +179,52 @@ fn with_every_changefeed_at_rest_there_are_no_tables() {
     sweep.groups[0].changefeeds = Ok(vec![feed("b", ChangefeedState::Failed)]);
     sweep.groups[0].placement.clear();
     assert_eq!(document(&sweep).captures.unwrap()[0].tables, Some(0));
+}
+
+/// Three of the new architecture: the coordinator, one that gives its tables away, and one that has given them.
+fn of_the_new_architecture() -> CdcSweep {
+    let mut sweep = healthy();
+    sweep.nodes.push(node(8302, "z", Some(2)));
+    for (node, liveness) in sweep.nodes.iter_mut().zip([0, 1, 2]) {
+        let status = node.status.as_mut().unwrap();
+        status.architecture = Architecture::New;
+        status.liveness = LivenessReading::new(Some(liveness), Architecture::New);
+    }
+    let group = &mut sweep.groups[0];
+    group.architecture = Some(Architecture::New);
+    group.captures.as_mut().unwrap().push(entry(8302, "z", false));
+    group.processors = Err(Failure::local(FailureKind::NotAsked, "none there"));
+    sweep
+}
+
+#[test]
+fn the_new_architecture_is_shown_with_its_own_words_and_is_complete() {
+    let document = document(&of_the_new_architecture());
+    assert!(document.is_complete(), "{:?}", document.unknown);
+    let rows = document.captures.as_ref().unwrap();
+    assert_eq!(rows.iter().map(|row| row.tables).collect::<Vec<_>>(), [Some(3), Some(4), Some(0)]);
+    let feed = &document.changefeeds.as_ref().unwrap()[0];
+    assert_eq!((feed.keyspace.as_deref(), feed.namespace.as_deref()), (Some("default"), None));
+    let expected = "\
+Captures
+  ADDRESS         ID  OWNER  VERSION  LIVENESS  TABLES  AGE     ARCHITECTURE
+  127.0.0.1:8300  x   yes    v8.5.3   alive     3       250 ms  new
+  127.0.0.1:8301  y          v8.5.3   draining  4       250 ms  new
+  127.0.0.1:8302  z          v8.5.3   stopping  0       250 ms  new
+";
+    assert!(document.render_text().starts_with(expected), "{}", document.render_text());
+}
+
+#[test]
+fn a_maintainer_that_is_not_found_leaves_the_tables_unknown_and_is_explained() {
+    let mut sweep = of_the_new_architecture();
+    let missing = Failure::local(FailureKind::NoMaintainer, "Can't not find maintainer for changefeed: a");
+    sweep.groups[0].placement.insert(ChangefeedId::new("default", "a"), Err(missing));
+    let document = document(&sweep);
+    assert!(document.captures.as_ref().unwrap().iter().all(|row| row.tables.is_none()));
+    assert_eq!(whats(&document), ["tables of changefeed default/a in TiCDC cluster default"]);
+    let text = document.render_text();
+    assert!(text.contains("The maintainer moves") && text.contains("can reach itself"), "{text}");
 }
 
 #[test]

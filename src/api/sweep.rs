@@ -1,10 +1,14 @@
 //! One sweep over all `TiCDC` nodes and what their owners say.
 
+mod maintainers;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 
 use super::cdc::ApiVersion::{V1, V2};
 use super::clients::{Clients, SweepAsk, first_that_answers, in_order};
+use maintainers::{architecture_of, no_processors, tables_of, unplaced};
+
 use crate::cluster::{
     Address, Architecture, CaptureEntry, CaptureId, CdcSweep, ChangefeedId, ChangefeedRow, ChangefeedState, Clock,
     ClusterId, Failure, FailureKind, GroupSweep, NodeReading, NodeStatus, Placement, Reading, TableId, TargetTables,
@@ -18,12 +22,16 @@ impl Clients {
         let configured = self.endpoints.cdc.iter().cloned();
         let mut nodes = futures::future::join_all(configured.map(|at| self.node(at, true, clock))).await;
         let plan = self.plan_groups(&nodes);
-        let mut groups =
-            futures::future::join_all(plan.into_iter().map(|(id, members)| self.group(id, members, ask))).await;
+        let asked = plan.into_iter().map(|(id, members)| self.group(id, members, &nodes, ask));
+        let mut groups = futures::future::join_all(asked).await;
         groups.sort_by(|a, b| a.cluster_id.cmp(&b.cluster_id));
         let strangers = strangers(&nodes, &groups);
         nodes.extend(futures::future::join_all(strangers.into_iter().map(|at| self.stranger(at, clock))).await);
         nodes.sort_by(|a, b| a.address.cmp(&b.address));
+        // A listed capture that nobody configured has answered only now, and may contradict the others.
+        for group in &mut groups {
+            group.architecture = group.captures.as_ref().ok().and_then(|list| architecture_of(list, &nodes));
+        }
         CdcSweep { begun, ended: clock.now(), nodes, groups }
     }
 
@@ -61,7 +69,9 @@ impl Clients {
             match &node.status {
                 Ok(status) => {
                     members.speakers.push(node.address.clone());
-                    members.has_new_architecture |= status.architecture == Architecture::New;
+                    if status.architecture == Architecture::New {
+                        members.new_architecture.insert(node.address.clone());
+                    }
                 }
                 Err(failure) => members.silence = members.silence.take().or_else(|| Some(failure.clone())),
             }
@@ -78,8 +88,20 @@ impl Clients {
         plan
     }
 
-    async fn group(&self, cluster_id: ClusterId, members: Members, ask: &SweepAsk) -> GroupSweep {
+    async fn group(
+        &self,
+        cluster_id: ClusterId,
+        members: Members,
+        nodes: &[NodeReading],
+        ask: &SweepAsk,
+    ) -> GroupSweep {
         let owner = Owner { clients: self, cluster: &cluster_id, speakers: &members.speakers };
+        // What only one architecture can answer is asked of its own nodes: one of the other kind that waits for its
+        // turn may answer by itself what it should pass on.
+        let (of_new, of_classic): (Vec<_>, Vec<_>) =
+            members.speakers.iter().cloned().partition(|at| members.new_architecture.contains(at));
+        let classic = Owner { speakers: &of_classic, ..owner };
+        let maintainers = Owner { speakers: &of_new, ..owner };
         if members.speakers.is_empty() {
             let nobody = || Failure::local(FailureKind::Network, "no TiCDC address was named");
             return GroupSweep::unread(cluster_id, &members.silence.unwrap_or_else(nobody));
@@ -89,24 +111,51 @@ impl Clients {
             owner.ask(|at| cdc.captures(at, V1)),
             owner.ask(|at| cdc.health(at, V1)),
             owner.ask(|at| cdc.changefeeds(at, V1, "default")),
-            owner.ask(|at| cdc.processors(at, V1)),
+            async {
+                if of_classic.is_empty() {
+                    Err(no_processors())
+                } else {
+                    classic.ask(|at| cdc.processors(at, V1)).await
+                }
+            },
             owner.ask(|at| cdc.tso(at)),
         );
-        let lists = Lists { captures: &captures, changefeeds: &changefeeds, processors: &processors };
-        let (placement, target) = if members.has_new_architecture {
-            (unplaced(&changefeeds), None)
-        } else {
-            futures::join!(
-                async { if ask.placement { owner.placement(&lists).await } else { BTreeMap::new() } },
-                async {
-                    match &ask.target {
-                        Some(target) => owner.tables_of(target, &lists).await,
-                        None => None,
-                    }
-                },
-            )
+        let listed = captures.as_deref().unwrap_or_default();
+        let architecture = architecture_of(listed, nodes);
+        let (placement, target) = match architecture {
+            Some(Architecture::Classic) => {
+                let lists = Lists { captures: &captures, changefeeds: &changefeeds, processors: &processors };
+                futures::join!(
+                    async { if ask.placement { classic.placement(&lists).await } else { BTreeMap::new() } },
+                    async {
+                        match &ask.target {
+                            Some(target) => classic.tables_of(target, &lists).await,
+                            None => None,
+                        }
+                    },
+                )
+            }
+            Some(Architecture::New) if ask.placement || ask.target.is_some() => {
+                let placement = maintainers.placement_by_maintainers(&changefeeds).await;
+                let of = |capture| tables_of(capture, listed, &changefeeds, &placement);
+                let target = ask.target.as_ref().and_then(of);
+                (placement, target)
+            }
+            None if ask.placement => (unplaced(&changefeeds), None),
+            Some(Architecture::New) | None => (BTreeMap::new(), None),
         };
-        GroupSweep { cluster_id, captures, health, changefeeds, processors, placement, target, cluster_time }
+        let processors = if architecture == Some(Architecture::New) { Err(no_processors()) } else { processors };
+        GroupSweep {
+            cluster_id,
+            architecture,
+            captures,
+            health,
+            changefeeds,
+            processors,
+            placement,
+            target,
+            cluster_time,
+        }
     }
 }
 
@@ -117,7 +166,8 @@ struct Members {
     speakers: Vec<Address>,
     /// Why the first of the others did not.
     silence: Option<Failure>,
-    has_new_architecture: bool,
+    /// Which of the speakers are of the new architecture.
+    new_architecture: BTreeSet<Address>,
 }
 
 /// The lists of one cluster, as read at the beginning of the sweep.
@@ -148,6 +198,7 @@ impl Lists<'_> {
 }
 
 /// How to ask the owner of one cluster: through any node that answers.
+#[derive(Clone, Copy)]
 struct Owner<'a> {
     clients: &'a Clients,
     cluster: &'a ClusterId,
@@ -246,12 +297,6 @@ fn group_of(status: &NodeStatus) -> ClusterId {
     status.cluster_id.clone().unwrap_or_default()
 }
 
-/// The new architecture names tables by another call, which is not asked yet: unknown, never empty.
-fn unplaced(changefeeds: &Reading<Vec<ChangefeedRow>>) -> BTreeMap<ChangefeedId, Reading<Placement>> {
-    let why = || Failure::local(FailureKind::Unexpected, "the tables of the new architecture are not asked for");
-    changefeeds.iter().flatten().map(|row| (row.id.clone(), Err(why()))).collect()
-}
-
 /// The listed addresses that nobody configured, of captures that no configured node says it is.
 fn strangers(nodes: &[NodeReading], groups: &[GroupSweep]) -> BTreeSet<Address> {
     let seen: BTreeSet<_> = nodes.iter().filter_map(|node| node.status.as_ref().ok()?.id.as_ref()).collect();
@@ -265,3 +310,7 @@ fn strangers(nodes: &[NodeReading], groups: &[GroupSweep]) -> BTreeSet<Address> 
 #[cfg(test)]
 #[path = "sweep_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "sweep_new_tests.rs"]
+mod new_tests;

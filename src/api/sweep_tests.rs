@@ -337,18 +337,3 @@ async fn a_page_in_front_of_a_cluster_is_not_its_health() {
     let sweep = cluster.sweep(None).await;
     assert_eq!(sweep.groups[0].health.as_ref().unwrap_err().kind, FailureKind::Malformed);
 }
-
-#[tokio::test]
-async fn the_tables_of_the_new_architecture_are_unknown_for_now() {
-    let cluster = Cluster::new().await;
-    for (n, routes) in cluster.routes.iter().enumerate() {
-        let full = format!(
-            r#"{{"version":"v8.5.4","git_hash":"g","id":"{}","cluster_id":"default","pid":1,"is_owner":true,"liveness":0}}"#,
-            IDS[n]
-        );
-        routes.ok("GET /api/v1/status", &full).ok("GET /status", &full).ok("GET /config", r#"{"newarch":true}"#);
-    }
-    let group = &cluster.sweep(Some("cap-1")).await.groups[0];
-    assert!(group.placement[&cf("a")].is_err());
-    assert_eq!(group.target, None);
-}

@@ -127,6 +127,16 @@ pub(super) fn list<T: DeserializeOwned>(answer: &Answer) -> Reading<Vec<T>> {
     }
 }
 
+/// A list as `{"total", "items"}` of which nothing may be missing: `total` is the number of its items.
+pub(super) fn counted_list<T: DeserializeOwned>(answer: &Answer) -> Reading<Vec<T>> {
+    let wrapped: Wrapped<T> = object(answer)?;
+    match (wrapped.items, wrapped.total) {
+        (Some(items), Some(total)) if u64::try_from(items.len()) == Ok(total) => Ok(items),
+        (Some(items), Some(total)) => Err(answer.malformed(format!("says {total} in total and lists {}", items.len()))),
+        _ => Err(answer.malformed("is no object with items and total")),
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(bound = "T: DeserializeOwned")]
 struct Wrapped<T> {

@@ -97,6 +97,12 @@ pub enum FailureKind {
     NoOwner,
     /// `coordinator is not fully initialized`: a new architecture's owner that has just begun.
     OwnerStarting,
+    /// New architecture: the node asked knows no maintainer of the changefeed. `Can't not find maintainer for
+    /// changefeed: …` with an empty code, `CDC:ErrMaintainerNotFounded`, or a broken hop to the maintainer's node. It
+    /// is said while a maintainer moves, until 14 s after its node died (recorded/README 18), of a changefeed that is
+    /// at rest (recorded cdc-new-more 04), and by a node that does not reach itself at the address it was asked at:
+    /// it looks the maintainer up with a call to that very address (contract section 1.13).
+    NoMaintainer,
     /// 500 `CDC:ErrClusterIsUnhealthy`, from the health call.
     Unhealthy,
     /// 500 with an empty body: a recovered panic, or a `TiDB` that is starting or stopping (contract 1.0, 7.4).
@@ -115,6 +121,8 @@ pub enum FailureKind {
     CannotDrainOwner,
     /// `drain already in progress on capture …`: somebody else's drain session.
     OtherDrain,
+    /// `invalid drain epoch`: two first requests met. The next one takes a new epoch (contract section 2.2).
+    DrainEpoch,
     /// `not all captures initialized` (older releases, 503).
     NotInitialized,
     /// 503 `CDC:ErrVersionIncompatible` from a drain: about `TiKV`, and retrying will not heal it.
@@ -123,6 +131,8 @@ pub enum FailureKind {
     BadRequest,
     /// A `TiDB` that refused with a plain text 400 (contract section 7.1).
     TidbRefused,
+    /// Nothing was sent: it would say nothing of this cluster, or not enough is known of it to choose the call.
+    NotAsked,
     /// Any other answer: shown as it is, decided by nobody but a person.
     Unexpected,
 }
@@ -140,6 +150,7 @@ impl FailureKind {
             Self::NotReady => "is starting and not ready yet",
             Self::NoOwner => "has no owner to ask at the moment",
             Self::OwnerStarting => "has a coordinator that is still starting",
+            Self::NoMaintainer => "finds no maintainer of the changefeed at the moment",
             Self::Unhealthy => "says the cluster is unhealthy",
             Self::Empty500 => "answered 500 without a reason",
             Self::NoRoute => "does not know this call",
@@ -149,10 +160,12 @@ impl FailureKind {
             Self::OnlyOneCapture => "says only one capture is alive",
             Self::CannotDrainOwner => "will not drain the owner",
             Self::OtherDrain => "is draining another capture",
+            Self::DrainEpoch => "says the drain was outrun by another request",
             Self::NotInitialized => "says not all captures are initialised",
             Self::IncompatibleTikv => "says TiKV is incompatible with this TiCDC",
             Self::BadRequest => "refused the request",
             Self::TidbRefused => "refused",
+            Self::NotAsked => "was not asked",
             Self::Unexpected => "answered something unexpected",
         }
     }
@@ -167,6 +180,8 @@ impl FailureKind {
             | Self::NotReady
             | Self::NoOwner
             | Self::OwnerStarting
+            | Self::NoMaintainer
+            | Self::DrainEpoch
             | Self::Unhealthy
             | Self::Empty500
             | Self::NotInitialized => true,
@@ -183,6 +198,7 @@ impl FailureKind {
             | Self::IncompatibleTikv
             | Self::BadRequest
             | Self::TidbRefused
+            | Self::NotAsked
             | Self::Unexpected => false,
         }
     }

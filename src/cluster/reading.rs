@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::answer::{Failure, Reading};
-use super::cdc::{CaptureEntry, ChangefeedRow, NodeStatus};
+use super::cdc::{Architecture, CaptureEntry, ChangefeedRow, NodeStatus};
 use super::ids::{Address, CaptureId, ChangefeedId, ClusterId, TableId};
 use super::pd::PdReading;
 use super::tidb::{TidbAll, TidbInfo, TidbStatus, UpgradeState};
@@ -44,15 +44,22 @@ pub struct NodeReading {
 pub struct GroupSweep {
     /// The cluster.
     pub cluster_id: ClusterId,
+    /// The architecture of the captures in its list, by their own words; `None` where none of them answers or they
+    /// contradict each other. A node that answers and is in no list does not count: one of the new architecture waits
+    /// beside classic captures until the last of them is gone (recorded/README 21).
+    pub architecture: Option<Architecture>,
     /// The list of captures, in the order of address and id.
     pub captures: Reading<Vec<CaptureEntry>>,
     /// The health call: `Ok` is healthy.
     pub health: Reading<()>,
     /// The changefeeds of all namespaces, hidden ones included (`state=all`), ordered by id.
     pub changefeeds: Reading<Vec<ChangefeedRow>>,
-    /// The changefeeds that have processors, by the processors list: a check on the list above.
+    /// The changefeeds that have processors, by the processors list: a check on the list above. Not asked in the new
+    /// architecture, where the list is always empty and says nothing (recorded/README 18): then it is
+    /// [`FailureKind::NotAsked`](super::answer::FailureKind::NotAsked), never an empty list.
     pub processors: Reading<Vec<(ChangefeedId, CaptureId)>>,
-    /// Where the tables of each running changefeed are, over all captures.
+    /// Where the tables of each changefeed that may run are, over all captures. In the new architecture a capture
+    /// that is not named carries none, and one may be named that is gone from the list (contract section 11).
     pub placement: BTreeMap<ChangefeedId, Reading<Placement>>,
     /// The tables of the capture that was asked for by name, if one was.
     pub target: Option<TargetTables>,
@@ -68,8 +75,10 @@ pub type Placement = BTreeMap<CaptureId, Vec<TableId>>;
 pub struct TargetTables {
     /// The capture asked for.
     pub capture: CaptureId,
-    /// For each changefeed in the list: its tables there. The names of changefeeds that are at rest are present too,
-    /// with whatever the server answered.
+    /// For each changefeed in the list: its tables there. The names of changefeeds that are at rest are present too:
+    /// in the classic architecture with whatever the server answered unless the processors list says that there is
+    /// none; in the new one as empty, by their state in this same sweep, since a changefeed at rest has no maintainer
+    /// who could be asked (recorded cdc-new-more 04) and nothing else tells of it.
     pub by_changefeed: BTreeMap<ChangefeedId, Reading<Vec<TableId>>>,
 }
 
@@ -98,6 +107,7 @@ impl GroupSweep {
     pub fn unread(cluster_id: ClusterId, why: &Failure) -> Self {
         Self {
             cluster_id,
+            architecture: None,
             captures: Err(why.clone()),
             health: Err(why.clone()),
             changefeeds: Err(why.clone()),

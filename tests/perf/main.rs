@@ -158,6 +158,7 @@ fn sweep(captures: usize, tables: usize, now: Timestamp) -> CdcSweep {
     }
     let group = GroupSweep {
         cluster_id: cluster,
+        architecture: Some(Architecture::Classic),
         captures: Ok(list),
         health: Ok(()),
         changefeeds: Ok(rows),

@@ -173,6 +173,31 @@ pub(super) struct ProcessorDetail {
     pub(super) table_ids: Option<Vec<Exact<i64>>>,
 }
 
+/// An element of `/api/v2/changefeeds/{changefeed}/tables`: one node of the new architecture (recorded cdc-new 38).
+#[derive(Deserialize)]
+pub(super) struct NodeTables {
+    node_id: String,
+    table_ids: Vec<Exact<i64>>,
+}
+
+impl NodeTables {
+    /// The node and its tables in their order, each once. Id 0 is the DDL dispatcher and no table (recorded/README
+    /// 18). A table split over spans is named once for each (contract section 1.13); what is counted and compared
+    /// here is tables, as in the classic architecture, where spans fall together on the server's side.
+    pub(super) fn into_cluster(self) -> Result<(CaptureId, Vec<TableId>), &'static str> {
+        if self.node_id.is_empty() {
+            return Err("a node without an id");
+        }
+        let mut tables = table_ids(self.table_ids);
+        tables.retain(|id| *id != DDL_DISPATCHER);
+        tables.dedup();
+        Ok((CaptureId::new(&self.node_id), tables))
+    }
+}
+
+/// What stands among the tables of a maintainer's node and is none.
+const DDL_DISPATCHER: TableId = TableId(0);
+
 /// Ids in their order; the server's is random on every call (recorded/README 30).
 pub(super) fn table_ids(ids: Vec<Exact<i64>>) -> Vec<TableId> {
     let mut ids: Vec<_> = ids.into_iter().map(|id| TableId(id.0)).collect();

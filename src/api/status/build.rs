@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{CaptureRow, ChangefeedStatus, PdSection, PdServer, StatusDocument, TidbSection, TidbServer, Unknown};
 use crate::cluster::{
-    Address, Architecture, CaptureEntry, CaptureId, CdcSweep, ChangefeedRow, GroupSweep, NodeReading, NodeStatus,
-    PdSweep, Placement, Reading, TidbReading, TidbSweep, Timestamp, UpgradeState,
+    Address, Architecture, CaptureEntry, CaptureId, CdcSweep, ChangefeedRow, FailureKind, GroupSweep, NodeReading,
+    NodeStatus, PdSweep, Placement, Reading, TidbReading, TidbSweep, Timestamp, UpgradeState,
 };
 
 pub(super) fn document(
@@ -47,13 +47,19 @@ impl Build<'_> {
         for group in &self.cdc.groups {
             let cluster = &group.cluster_id;
             self.read(&group.health, None, &format!("health of TiCDC cluster {cluster}"));
-            self.read(&group.processors, None, &format!("processors of TiCDC cluster {cluster}"));
+            if group.processors.as_ref().err().is_none_or(|why| why.kind != FailureKind::NotAsked) {
+                self.read(&group.processors, None, &format!("processors of TiCDC cluster {cluster}"));
+            }
             for (id, placement) in &group.placement {
                 self.read(placement, None, &format!("tables of changefeed {id} in TiCDC cluster {cluster}"));
             }
             let list = self.read(&group.captures, None, &format!("captures of TiCDC cluster {cluster}"));
             is_anything_read |= list.is_some();
             let listed = list.map(Vec::as_slice).unwrap_or_default();
+            if !listed.is_empty() && group.architecture.is_none() {
+                let why = "the listed captures do not say it, or contradict each other";
+                self.note(None, format!("architecture of TiCDC cluster {cluster}"), why);
+            }
             rows.extend(listed.iter().map(|entry| self.listed(group, entry)));
             rows.extend(self.unlisted(group, listed));
         }
@@ -89,7 +95,11 @@ impl Build<'_> {
                 continue;
             }
             if is_list_read {
-                let why = "it answers, and the owner does not list it (yet)";
+                let why = if is_waiting(group, status) {
+                    "in no list: a node of the new architecture waits until every classic capture is gone"
+                } else {
+                    "it answers, and the owner does not list it (yet)"
+                };
                 self.note(Some(&node.address), "membership", why);
             }
             let is_owner = is_list_read.then_some(false);
@@ -122,7 +132,10 @@ impl Build<'_> {
             }
         }
         let tables = id.and_then(|id| tables_of(group, id));
-        for (feed, placement) in &group.placement {
+        // In the new architecture not to be named is to carry nothing, and a node that waits carries nothing either.
+        let may_be_unnamed =
+            group.architecture == Some(Architecture::New) || status.is_some_and(|status| is_waiting(group, status));
+        for (feed, placement) in group.placement.iter().filter(|_| !may_be_unnamed) {
             let is_named = |placement: &Placement| id.is_some_and(|id| placement.contains_key(id));
             if placement.as_ref().is_ok_and(|placement| !is_named(placement)) {
                 self.note(
@@ -158,7 +171,7 @@ impl Build<'_> {
             if !list.is_empty() {
                 self.read(&group.cluster_time, None, &format!("clock of TiCDC cluster {cluster}"));
             }
-            let is_new = self.has_new_architecture(group);
+            let is_new = self.is_new(group);
             rows.get_or_insert_with(Vec::new).extend(list.iter().map(|row| changefeed(group, row, is_new)));
         }
         let mut rows: Vec<_> = rows?;
@@ -169,11 +182,15 @@ impl Build<'_> {
         Some(rows)
     }
 
-    fn has_new_architecture(&self, group: &GroupSweep) -> bool {
-        self.cdc.nodes.iter().filter_map(|node| node.status.as_ref().ok()).any(|status| {
-            status.architecture == Architecture::New
-                && status.cluster_id.clone().unwrap_or_default() == group.cluster_id
-        })
+    /// Whether changefeeds have a keyspace and no namespace: by the listed captures, or by all that answer while no
+    /// listed one does.
+    fn is_new(&self, group: &GroupSweep) -> bool {
+        let here = |status: &&NodeStatus| status.cluster_id.clone().unwrap_or_default() == group.cluster_id;
+        let mut answering = self.cdc.nodes.iter().filter_map(|node| node.status.as_ref().ok()).filter(here).peekable();
+        match group.architecture {
+            Some(architecture) => architecture == Architecture::New,
+            None => answering.peek().is_some() && answering.all(|status| status.architecture == Architecture::New),
+        }
     }
 
     fn tidb(&mut self, sweep: &TidbSweep) -> TidbSection {
@@ -205,8 +222,14 @@ impl Build<'_> {
     }
 }
 
+/// Whether this node is of the new architecture and waits for the classic captures to go (recorded/README 21).
+fn is_waiting(group: &GroupSweep, status: &NodeStatus) -> bool {
+    group.architecture == Some(Architecture::Classic) && status.architecture == Architecture::New
+}
+
 /// The tables of one capture by changefeed. `None` if nothing was read of any changefeed's placement; a null for each
-/// changefeed whose placement is unknown or does not name this capture.
+/// changefeed whose placement is unknown or, in the classic architecture, does not name this capture: in the new one
+/// that means it carries none (recorded/README 18).
 fn tables_of(group: &GroupSweep, capture: &CaptureId) -> Option<BTreeMap<String, Option<u64>>> {
     let changefeeds = group.changefeeds.as_ref().ok()?;
     let is_unasked = group.placement.is_empty() && changefeeds.iter().any(|row| !row.state.is_at_rest());
@@ -214,8 +237,10 @@ fn tables_of(group: &GroupSweep, capture: &CaptureId) -> Option<BTreeMap<String,
         return None;
     }
     let count = |placement: &Reading<BTreeMap<_, Vec<_>>>| {
-        let tables = placement.as_ref().ok()?.get(capture)?;
-        u64::try_from(tables.len()).ok()
+        let placement = placement.as_ref().ok()?;
+        let tables = placement.get(capture).map(Vec::len);
+        let tables = if group.architecture == Some(Architecture::New) { tables.or(Some(0)) } else { tables };
+        u64::try_from(tables?).ok()
     };
     Some(group.placement.iter().map(|(id, placement)| (id.to_string(), count(placement))).collect())
 }

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::{CaptureRow, ChangefeedStatus, StatusDocument, Unknown};
-use crate::cluster::ClusterId;
 use crate::cluster::units::{grouped, spoken};
+use crate::cluster::{Architecture, ClusterId};
 
 /// What stands where nothing is known.
 const NOT_KNOWN: &str = "?";
@@ -54,6 +54,10 @@ fn advice(unknown: &Unknown) -> Option<&'static str> {
         () if why("is starting") || why("no owner to ask") || why("not placed yet") => {
             Some("This passes by itself within seconds; ask again.")
         }
+        () if why("finds no maintainer") => Some(
+            "The maintainer moves (seconds; up to 15 s after a crash), the changefeed has just been stopped, or no \
+             capture can reach itself at the address named here.",
+        ),
         () if why("answers as capture") => {
             Some("The entry of a process that is gone; it leaves the list within 5 to 15 s.")
         }
@@ -66,7 +70,12 @@ fn advice(unknown: &Unknown) -> Option<&'static str> {
 
 fn capture_table(rows: &[CaptureRow]) -> Vec<Vec<String>> {
     let has_clusters = rows.iter().any(|row| row.cluster_id != ClusterId::default());
+    // One version can be either, so it is said wherever one capture is of the new one.
+    let has_new = rows.iter().any(|row| row.architecture == Some(Architecture::New));
     let mut head = vec!["ADDRESS", "ID", "OWNER", "VERSION", "LIVENESS", "TABLES", "AGE"];
+    if has_new {
+        head.push("ARCHITECTURE");
+    }
     if has_clusters {
         head.push("CLUSTER");
     }
@@ -81,6 +90,9 @@ fn capture_table(rows: &[CaptureRow]) -> Vec<Vec<String>> {
             row.tables.map_or_else(|| NOT_KNOWN.to_owned(), grouped),
             age(row.age_ms),
         ];
+        if has_new {
+            cells.push(row.architecture.map_or(NOT_KNOWN, Architecture::word).to_owned());
+        }
         if has_clusters {
             cells.push(row.cluster_id.to_string());
         }

@@ -87,6 +87,7 @@ impl Course {
         });
         let group = GroupSweep {
             cluster_id: cluster.clone(),
+            architecture: Some(Architecture::Classic),
             captures: if spoil.captures {
                 Err(spoilt())
             } else if self.now < self.no_owner_until {
