@@ -4,9 +4,12 @@
 //! recording that is not in the table fails the test, and so does a line of the table without a recording.
 
 mod expected;
+mod expected_new;
+mod new_architecture;
 mod sequences;
 
 use std::collections::BTreeSet;
+use std::iter::chain;
 
 use expected::{EXCHANGES, Expect, LEFT_OUT};
 use tiroll::api::cdc::{ApiVersion, Cdc};
@@ -24,14 +27,24 @@ fn http() -> Http {
     Http::new(&Options::default()).unwrap()
 }
 
+fn exchanges() -> impl Iterator<Item = &'static (&'static str, &'static str, Expect)> {
+    chain(EXCHANGES, expected_new::EXCHANGES)
+}
+
+/// The architecture of the captures in a folder.
+fn architecture(folder: &str) -> Architecture {
+    if folder.starts_with("cdc-new") { Architecture::New } else { Architecture::Classic }
+}
+
 #[test]
 fn every_recording_is_accounted_for() {
     let mut found = BTreeSet::new();
     for folder in FOLDERS {
         found.extend(recording::files(folder).into_iter().map(|file| (folder, file)));
     }
-    let single = EXCHANGES.iter().map(|(folder, file, _)| (*folder, (*file).to_owned()));
-    let sequences = sequences::SEQUENCES.iter().map(|(folder, file, _)| (*folder, (*file).to_owned()));
+    let single = exchanges().map(|(folder, file, _)| (*folder, (*file).to_owned()));
+    let sequences =
+        chain(sequences::SEQUENCES, new_architecture::SEQUENCES).map(|(folder, file, _)| (*folder, (*file).to_owned()));
     let listed: Vec<_> = single.chain(sequences).collect();
     let expected: BTreeSet<_> = listed.iter().cloned().collect();
     assert_eq!(listed.len(), expected.len(), "a recording is listed twice");
@@ -45,7 +58,7 @@ fn every_recording_is_accounted_for() {
 
 #[tokio::test]
 async fn every_exchange_is_read_into_the_right_outcome() {
-    for (folder, file, expect) in EXCHANGES {
+    for (folder, file, expect) in exchanges() {
         let Recording::Exchange(exchange) = recording::load(folder, file) else {
             panic!("{folder}/{file} is a sequence");
         };
@@ -65,14 +78,18 @@ async fn every_exchange_is_read_into_the_right_outcome() {
 }
 
 /// A node that is asked for its status is asked for its architecture too: by the root status, which was recorded for
-/// the owner and has the same five keys everywhere, and by its configuration, which was not recorded.
+/// the owner and has the same keys everywhere (five in the classic architecture, all in the new one), and by its
+/// configuration, which was not recorded.
 fn with_companions(folder: &str, exchange: Exchange) -> Vec<Exchange> {
     let path = exchange.request.bare_path().to_owned();
     let companion = |path: &str, status, raw: String| Exchange {
         request: Request { method: "GET".into(), addr: exchange.request.addr.clone(), path: path.into(), body: None },
         response: Response { status, headers: [("content-length".into(), raw.len().to_string())].into(), raw },
     };
-    let config = companion("/config", 404, "404 page not found".into());
+    let config = match architecture(folder) {
+        Architecture::Classic => companion("/config", 404, "404 page not found".into()),
+        Architecture::New => companion("/config", 200, r#"{"newarch":true}"#.into()),
+    };
     if path == "/status" && folder != "tidb" {
         return vec![recording::exchange(folder, "01-v1-status-owner"), exchange, config];
     }
@@ -80,7 +97,9 @@ fn with_companions(folder: &str, exchange: Exchange) -> Vec<Exchange> {
         return vec![exchange];
     }
     let mut root: serde_json::Map<_, _> = serde_json::from_str(&exchange.response.raw).unwrap();
-    root.retain(|key, _| key != "cluster_id" && key != "liveness");
+    if architecture(folder) == Architecture::Classic {
+        root.retain(|key, _| key != "cluster_id" && key != "liveness");
+    }
     let root = companion("/status", 200, serde_json::to_string(&root).unwrap());
     vec![exchange, root, config]
 }
@@ -123,8 +142,8 @@ impl Case {
                 assert_eq!(status.version.as_ref().map(tiroll::cluster::Version::as_str), Some(*version), "{name}");
                 assert_eq!(status.id, Some(CaptureId::new(id)), "{name}");
                 assert_eq!(status.cluster_id.unwrap().as_str(), "default", "{name}");
-                assert_eq!((status.is_owner, status.architecture), (*is_owner, Architecture::Classic), "{name}");
-                assert_eq!(status.liveness, LivenessReading::new(Some(*liveness), Architecture::Classic), "{name}");
+                assert_eq!((status.is_owner, status.architecture), (*is_owner, architecture(name)), "{name}");
+                assert_eq!(status.liveness, LivenessReading::new(Some(*liveness), architecture(name)), "{name}");
                 assert!(status.liveness.meaning.is_some() && status.pid.is_some(), "{name}");
             }
             (Expect::Healthy, ["health"]) => assert_eq!(cdc.health(at, api).await, Ok(()), "{name}"),
@@ -133,11 +152,12 @@ impl Case {
                 assert_eq!(list.iter().map(|entry| entry.id.as_str()).collect::<Vec<_>>(), *ids, "{name}");
                 let owners = list.iter().filter(|entry| entry.is_owner).map(|entry| entry.id.as_str());
                 assert_eq!(owners.collect::<Vec<_>>(), [*owner], "{name}");
-                // Recorded with each of the three at its own port, in this order; the one alone is the third.
-                let listening: &[u16] = if ids.len() == 1 { &[8302] } else { &[8300, 8301, 8302] };
-                let at = |port: &u16| Address::new("127.0.0.1", *port);
+                // Recorded with each of the three at its own port, in this order; the one alone was asked itself.
+                let asked = Address::parse(&self.request.addr).unwrap();
+                let first = if ids.len() == 1 { asked.port() } else { asked.port() / 100 * 100 };
+                let listening = (first..).take(ids.len()).map(|port| Address::new("127.0.0.1", port));
                 let addresses: Vec<_> = list.iter().map(|entry| entry.address.clone()).collect();
-                assert_eq!(addresses, listening.iter().map(at).collect::<Vec<_>>(), "{name}");
+                assert_eq!(addresses, listening.collect::<Vec<_>>(), "{name}");
                 let clusters = list.iter().map(|entry| entry.cluster_id.as_ref().unwrap().as_str());
                 assert!(clusters.into_iter().all(|cluster| cluster == "default"), "{name}");
             }
@@ -184,6 +204,13 @@ impl Case {
                 let tables = tables.unwrap_or_else(|e| panic!("{name}: {e:?}"));
                 let ends = tables.first().zip(tables.last()).map(|(first, last)| (tables.len(), first.0, last.0));
                 assert_eq!(ends, *expected, "{name}");
+            }
+            (Expect::Placed(expected), ["changefeeds", id, "tables"]) => {
+                let placement = cdc.tables(at, &ChangefeedId::new("default", id)).await;
+                let placement = placement.unwrap_or_else(|e| panic!("{name}: {e:?}"));
+                let ends = |tables: &[TableId]| Some((tables.len(), tables.first()?.0, tables.last()?.0));
+                let placed: Vec<_> = placement.iter().map(|(node, tables)| (node.as_str(), ends(tables))).collect();
+                assert_eq!(placed, *expected, "{name}");
             }
             (Expect::Drained(count), _) => assert_eq!(self.drain(&cdc, at).await, Ok(*count), "{name}"),
             (Expect::Resigned, ["owner", "resign"]) => assert_eq!(cdc.resign(at, api).await, Ok(()), "{name}"),
@@ -242,6 +269,7 @@ impl Case {
         let failed = |name: &str| panic!("{name} is no failure");
         let outcome: Reading<()> = match (method, &parts[..]) {
             ("GET", ["changefeeds", id]) => cdc.changefeed(at, api, &ChangefeedId::new("default", id)).await.map(drop),
+            ("GET", ["changefeeds", id, "tables"]) => cdc.tables(at, &ChangefeedId::new("default", id)).await.map(drop),
             ("GET", ["processors", id, capture]) => {
                 let id = ChangefeedId::new("default", id);
                 cdc.processor_tables(at, api, &id, &CaptureId::new(capture)).await.map(drop)

@@ -19,6 +19,8 @@ pub(super) enum Expect {
     Processors { changefeeds: &'static [&'static str], captures: &'static [&'static str] },
     /// How many tables, and the smallest and largest id; `None` is an empty list.
     Tables(Option<(usize, i64, i64)>),
+    /// The tables by the maintainer, at each node in the order of ids: how many, and the smallest and largest id.
+    Placed(&'static [(&'static str, Option<(usize, i64, i64)>)]),
     /// A drain was accepted with this count.
     Drained(u64),
     /// A resign was heard.
@@ -101,22 +103,22 @@ const ONE_STOPPED: Expect = Processors {
 const PLACED: Option<&[(&str, usize)]> = Some(&[(C0, 41), (C2, 40), (C1, 41)]);
 const OLD_PLACED: Option<&[(&str, usize)]> = Some(&[(OLD2, 40), (OLD1, 40), (OLD0, 40)]);
 
-const NO_PAGE: Expect = Fails(FailureKind::NoRoute, None, "404 page not found");
+pub(super) const NO_PAGE: Expect = Fails(FailureKind::NoRoute, None, "404 page not found");
 const NO_CHANGEFEED: Expect =
     Fails(FailureKind::NoSuchChangefeed, Some("CDC:ErrChangeFeedNotExists"), "changefeed not exists, default/nope");
-const IS_OWNER: Expect =
+pub(super) const IS_OWNER: Expect =
     Fails(FailureKind::CannotDrainOwner, SCHEDULER, "scheduler request failed, cannot drain the owner");
 const IS_ALONE: Expect =
     Fails(FailureKind::OnlyOneCapture, SCHEDULER, "scheduler request failed, only one capture alive");
 const SCHEDULER: Option<&str> = Some("CDC:ErrSchedulerRequestFailed");
 
 /// No such capture, with the words the server found.
-const fn no_capture(message: &'static str) -> Expect {
+pub(super) const fn no_capture(message: &'static str) -> Expect {
     Fails(FailureKind::NoSuchCapture, Some("CDC:ErrCaptureNotExist"), message)
 }
 
 /// The request was refused, with the words the server found.
-const fn bad(message: &'static str) -> Expect {
+pub(super) const fn bad(message: &'static str) -> Expect {
     Fails(FailureKind::BadRequest, Some("CDC:ErrAPIInvalidParam"), message)
 }
 
@@ -125,10 +127,11 @@ const fn refused(message: &'static str) -> Expect {
     Fails(FailureKind::TidbRefused, None, message)
 }
 
-const NO_ZERO: Expect = no_capture("capture not exists, 00000000-0000-0000-0000-000000000000");
+pub(super) const NO_ZERO: Expect = no_capture("capture not exists, 00000000-0000-0000-0000-000000000000");
 const NO_NOPE: Expect = no_capture("capture not exists, nope");
-const EOF: Expect = bad("invalid api parameter: EOF");
-const NOT_JSON: Expect = bad("invalid api parameter: invalid character 'n' looking for beginning of object key string");
+pub(super) const EOF: Expect = bad("invalid api parameter: EOF");
+pub(super) const NOT_JSON: Expect =
+    bad("invalid api parameter: invalid character 'n' looking for beginning of object key string");
 const NO_TEXT: Expect = bad(
     "invalid api parameter: json: cannot unmarshal number into Go struct field DrainCaptureRequest.capture_id of type string",
 );

@@ -10,7 +10,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// The folders of recordings.
-pub(crate) const FOLDERS: [&str; 4] = ["cdc-classic", "cdc-classic-more", "cdc-v7.5", "tidb"];
+pub(crate) const FOLDERS: [&str; 6] =
+    ["cdc-classic", "cdc-classic-more", "cdc-v7.5", "cdc-new", "cdc-new-more", "tidb"];
 
 /// One file.
 #[derive(Clone, Debug)]
