@@ -39,7 +39,8 @@ pub struct Endpoints {
 pub struct SweepAsk {
     /// A capture whose tables are wanted, changefeed by changefeed.
     pub target: Option<CaptureId>,
-    /// Whether the placement of all tables is wanted.
+    /// Whether the placement of all tables is wanted. In the new architecture it costs nothing beside a target: the
+    /// maintainers name all nodes at once.
     pub placement: bool,
 }
 

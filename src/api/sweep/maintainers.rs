@@ -67,5 +67,5 @@ pub(super) fn unplaced(changefeeds: &Reading<Vec<ChangefeedRow>>) -> BTreeMap<Ch
 
 /// What stands for the processors where there are none to list.
 pub(super) fn no_processors() -> Failure {
-    Failure::local(FailureKind::NotAsked, "the new architecture has no processors")
+    Failure::local(FailureKind::NotAsked, "only classic captures have processors")
 }

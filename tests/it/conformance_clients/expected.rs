@@ -2,6 +2,9 @@
 
 use tiroll::cluster::{FailureKind, FinishAnswer, StartAnswer, UpgradeState};
 
+/// How many tables, and the smallest and largest id; `None` where there are none.
+type Ends = Option<(usize, i64, i64)>;
+
 /// The outcome that a client must read out of a recorded answer.
 #[derive(Debug)]
 pub(super) enum Expect {
@@ -18,9 +21,9 @@ pub(super) enum Expect {
     /// One processor for each changefeed and each capture.
     Processors { changefeeds: &'static [&'static str], captures: &'static [&'static str] },
     /// How many tables, and the smallest and largest id; `None` is an empty list.
-    Tables(Option<(usize, i64, i64)>),
+    Tables(Ends),
     /// The tables by the maintainer, at each node in the order of ids: how many, and the smallest and largest id.
-    Placed(&'static [(&'static str, Option<(usize, i64, i64)>)]),
+    Placed(&'static [(&'static str, Ends)]),
     /// A drain was accepted with this count.
     Drained(u64),
     /// A resign was heard.

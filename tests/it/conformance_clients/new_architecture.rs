@@ -49,9 +49,12 @@ pub(super) const SEQUENCES: &[(&str, &str, &[&str])] = &[
     ("cdc-new-more", "09-coordinator-killed-mid-drain", &["drain 202 counted", "drain 500 NoOwner"]),
 ];
 
-/// The counts of the drains, each with how often it came in a row. They are no numbers of tables and do not only fall.
+/// Counts, each with how often it came in a row.
+type Runs = &'static [(u64, usize)];
+
+/// The counts of the drains, each with how often it came in a row: they are no numbers of tables and do not only fall.
 #[rustfmt::skip]
-const COUNTS: &[(&str, &str, &[(u64, usize)])] = &[
+const COUNTS: &[(&str, &str, Runs)] = &[
     ("cdc-new", "59-v1-drain-repeated",
         &[(2, 1), (80, 5), (60, 5), (48, 6), (22, 5), (20, 6), (5, 5), (1, 7), (0, 1)]),
     // The stopped changefeed is not counted; the first number is that of the running ones.
