@@ -1,4 +1,5 @@
-//! The HTTP face of a capture of the classic architecture (contract section 1; recordings cdc-classic).
+//! The HTTP face of a capture (contract section 1; recordings cdc-classic). What is different in the new architecture is
+//! in `new_arch`.
 //!
 //! A request is received, answered at once if it needs no owner or there is none, and otherwise answered after the time
 //! that the owner's rounds take, with the world as it is then.
@@ -10,6 +11,7 @@ mod answer;
 mod body;
 mod errors;
 mod feeds;
+mod new_arch;
 mod route;
 
 pub(crate) use answer::answer;
@@ -21,15 +23,23 @@ pub(crate) use errors::error;
 
 /// The template of a request's route, for counting.
 pub(crate) fn template(request: &Request) -> &'static str {
-    route::route(request).map_or("(no route)", |(template, _)| template)
+    let known = route::route(request).or_else(|| new_arch::route::route(request));
+    known.map_or("(no route)", |(template, _)| template)
 }
 
 /// Takes a request in.
 pub(crate) fn receive(world: &mut World, capture: usize, request: &Request) -> Step<Call> {
+    if world.runs_new_architecture(capture) {
+        return new_arch::receive(world, capture, request);
+    }
     match route::route(request) {
         Some((_, call)) => receive_call(world, capture, request, call),
-        None => Step::Done(Reply::new(404, "text/plain", "404 page not found")),
+        None => Step::Done(not_found()),
     }
+}
+
+fn not_found() -> Reply {
+    Reply::new(404, "text/plain", "404 page not found")
 }
 
 fn receive_call(world: &mut World, capture: usize, request: &Request, call: Call) -> Step<Call> {
@@ -70,6 +80,9 @@ fn no_owner(world: &World, capture: usize, request: &Request) -> Option<Reply> {
                 &format!("{verb} \"http://{address}{uri}\": dial tcp {address}: connect: connection refused"),
             ))
         }
+        OwnerView::Looping if world.runs_new_architecture(capture) => {
+            Some(errors::plain(500, "TiCDC cluster is unavailable, please try again later"))
+        }
         OwnerView::Looping => Some(error(
             500,
             "ErrRequestForwardErr",
@@ -104,7 +117,12 @@ fn cost(world: &mut World, capture: usize, call: &Call) -> u64 {
             Ok(id) if world.drain_refusal(cluster, id).is_none() => 2,
             _ => 1,
         },
-        Call::RootStatus | Call::Status | Call::Config | Call::Tso(_) => 0,
+        Call::RootStatus
+        | Call::Status
+        | Call::Config
+        | Call::Tso(_)
+        | Call::Tables { .. }
+        | Call::DispatcherCount { .. } => 0,
     };
     (0..rounds).map(|_| world.jitter(46, 50)).sum()
 }

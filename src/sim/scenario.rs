@@ -69,15 +69,28 @@ pub enum Architecture {
     /// The classic architecture: one owner schedules tables of all changefeeds.
     #[default]
     Classic,
+    /// The new architecture: a coordinator places one maintainer for each changefeed, and that schedules its tables.
+    New,
+}
+
+impl Architecture {
+    /// The word for it in scenarios and in the state.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Classic => "classic",
+            Self::New => "new",
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for Architecture {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let classic = |text: &str| match text {
+        let known = |text: &str| match text {
             "classic" => Ok(Self::Classic),
-            other => Err(format!("architecture `{other}` is not supported yet, expected `classic`")),
+            "new" => Ok(Self::New),
+            other => Err(format!("architecture `{other}` does not exist, expected `classic` or `new`")),
         };
-        deserializer.deserialize_str(text::Text::new("`classic`", classic))
+        deserializer.deserialize_str(text::Text::new("`classic` or `new`", known))
     }
 }
 
@@ -148,12 +161,26 @@ pub struct Cluster {
     /// Captures that run another version than the rest, by name.
     #[serde(default)]
     pub versions: BTreeMap<String, VersionText>,
-    /// Captures that somebody drained and never restarted (liveness 1, no tables), by name.
+    /// Captures that somebody drained and never restarted (liveness 1, in the new architecture 2, no tables), by name.
     #[serde(default)]
     pub drained: Vec<String>,
     /// Captures that were just started and hold no table yet, by name.
     #[serde(default)]
     pub empty: Vec<String>,
+    /// Captures of a classic cluster that run the new architecture, by name. Each answers for itself, is in no list and
+    /// waits until the last classic one has left (recorded/README 21).
+    #[serde(default)]
+    pub new_architecture: Vec<String>,
+    /// Captures of the new architecture that run a build before drains, by name: while one of them lives, a drain is
+    /// answered with 0 and drains nothing (contract section 3.2, step 5). Started again with another version, it is
+    /// cured.
+    #[serde(default)]
+    pub legacy: Vec<String>,
+    /// Whether the captures of the new architecture run a build in which drains are a fake: every tenth call is
+    /// answered with 10, all others with 0, and nothing moves (contract section 3.2). It holds while the coordinator
+    /// that answers runs the version it had at first.
+    #[serde(default)]
+    pub fake_drain: bool,
     /// Its changefeeds.
     #[serde(default)]
     pub changefeeds: Vec<Changefeed>,
@@ -291,8 +318,12 @@ pub struct Rates {
     pub registration_ms: Span,
     /// Nobody owns for this long after a resign.
     pub handover_ms: Span,
-    /// How often tables are balanced, from when the owner took office.
+    /// How often tables are balanced, from when the owner took office; in the new architecture how long it takes after
+    /// the members or a drain changed.
     pub balance_ms: u64,
+    /// How long a new coordinator answers calls about changefeeds with 500 "not fully initialized". Nothing unless set:
+    /// it was never recorded (contract section 11).
+    pub bootstrap_ms: Span,
     /// How long a `TiDB` server answers 500 before it closes its listeners.
     pub tidb_graceful_wait_ms: u64,
     /// How long a `TiDB` process lives on after it closed its listeners.
@@ -312,16 +343,20 @@ impl Default for Rates {
             registration_ms: span(50, 300),
             handover_ms: span(50, 250),
             balance_ms: 60_000,
+            bootstrap_ms: span(0, 0),
             tidb_graceful_wait_ms: 1_000,
             tidb_close_ms: 500,
         }
     }
 }
 
-const BUILTIN: [(&str, &str); 3] = [
+const BUILTIN: [(&str, &str); 6] = [
     ("small", include_str!("../../assets/scenarios/small.yaml")),
     ("busy", include_str!("../../assets/scenarios/busy.yaml")),
     ("leftover", include_str!("../../assets/scenarios/leftover.yaml")),
+    ("new-arch", include_str!("../../assets/scenarios/new-arch.yaml")),
+    ("new-arch-busy", include_str!("../../assets/scenarios/new-arch-busy.yaml")),
+    ("mixed", include_str!("../../assets/scenarios/mixed.yaml")),
 ];
 
 /// Names of the scenarios that ship inside the binary.

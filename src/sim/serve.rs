@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{ConnectInfo, State};
-use axum::http::{HeaderValue, Method, Response, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, header};
 
 use super::cdc;
 use super::cut::Connection;
@@ -34,12 +34,14 @@ async fn handle(
     ConnectInfo(connection): ConnectInfo<Connection>,
     method: Method,
     uri: Uri,
+    headers: HeaderMap,
     body: Bytes,
 ) -> Response<Body> {
     let request = Request {
         method: method.as_str().to_owned(),
         path: uri.path().to_owned(),
         query: uri.query().unwrap_or_default().to_owned(),
+        host: headers.get(header::HOST).and_then(|it| it.to_str().ok()).unwrap_or_default().to_owned(),
         body: body.to_vec(),
     };
     let reply = reply(&it, &request).await;

@@ -11,6 +11,8 @@ pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) query: String,
+    /// The `Host` header; empty without one.
+    pub(crate) host: String,
     pub(crate) body: Vec<u8>,
 }
 

@@ -7,12 +7,16 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use super::rng::{Rng, hex_of};
-use super::scenario::{Fault, Rates, Scenario};
+use super::scenario::{Architecture, Fault, Rates, Scenario};
 
 mod capture;
+mod coordinator;
 mod drain;
 mod fault;
 mod feed;
+mod maintainer;
+mod membership;
+mod moves;
 mod office;
 mod pd;
 mod process;
@@ -29,6 +33,8 @@ pub use referee::{Referee, Stop};
 pub use snapshot::{CaptureState, FeedSnapshot, PdState, State, TidbState};
 pub use view::{CaptureView, Carrying, OwnerView};
 
+pub(crate) use maintainer::MaintainerView;
+
 pub(crate) use fault::Altered;
 pub(crate) use feed::Change;
 pub(crate) use snapshot::tso;
@@ -36,10 +42,11 @@ pub(crate) use tidb::{Health, StartOutcome, TidbInstance};
 pub(crate) use types::{Feed, FeedError, Instance};
 
 use fault::Rule;
+use maintainer::Maintainer;
 use pd::PdServer;
 use process::Overrides;
 use tidb::{TidbEvent, TidbWorld};
-use types::{Cluster, Sched, Slot, Span, SpanState, Table};
+use types::{Cluster, Liveness, Sched, Slot, Span, SpanState, Table};
 
 /// Where the processes listen.
 #[derive(Debug, Clone, Default)]
@@ -64,6 +71,14 @@ impl Addresses {
     }
 }
 
+/// A drain session of a coordinator, so that what was planned for one means nothing to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct SessionRef {
+    cluster: usize,
+    term: u64,
+    number: u64,
+}
+
 /// What is planned to happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
@@ -81,6 +96,15 @@ enum Event {
     Balance { feed: usize, term: u64 },
     SpanDone { feed: usize, span: usize, generation: u64 },
     Flip(usize),
+    Resigned { cluster: usize, term: u64 },
+    Refresh(SessionRef),
+    Halt(SessionRef),
+    Halted(SessionRef),
+    Oust { session: SessionRef, feed: usize },
+    Acknowledge { session: SessionRef, feed: usize },
+    Maintain { feed: usize, round: u64 },
+    Lost { cluster: usize, instance: usize },
+    Even { cluster: usize, term: u64 },
     Tidb(TidbEvent),
     PdUp(usize),
     Fault(usize),
@@ -217,6 +241,15 @@ impl World {
             Event::Balance { feed, term } => self.balance_due(feed, term),
             Event::SpanDone { feed, span, generation } => self.span_done(feed, span, generation),
             Event::Flip(instance) => self.flip(instance),
+            Event::Resigned { cluster, term } => self.resigned(cluster, term),
+            Event::Refresh(session) => self.refresh(session),
+            Event::Halt(session) => self.halt(session),
+            Event::Halted(session) => self.halted(session),
+            Event::Oust { session, feed } => self.oust(session, feed),
+            Event::Acknowledge { session, feed } => self.acknowledge(session, feed),
+            Event::Maintain { feed, round } => self.maintain(feed, round),
+            Event::Lost { cluster, instance } => self.lost(cluster, instance),
+            Event::Even { cluster, term } => self.even(cluster, term),
             Event::Tidb(event) => self.tidb_event(event),
             Event::PdUp(server) => self.pd_up(server),
             Event::Fault(index) => self.set_off(index),
@@ -248,7 +281,7 @@ impl World {
     fn found_captures(&mut self, scenario: &Scenario, addresses: &Addresses) {
         let mut number = 0;
         for (index, wanted) in scenario.clusters.iter().enumerate() {
-            self.clusters.push(Cluster::new(&wanted.id));
+            self.clusters.push(Cluster::new(&wanted.id, scenario.architecture, wanted.fake_drain));
             let mut takers = Vec::new();
             let mut members = Vec::new();
             for _ in 0..wanted.captures {
@@ -257,15 +290,19 @@ impl World {
                 let name = format!("capture-{number}");
                 let version = wanted.versions.get(&name).unwrap_or(&wanted.version).to_string();
                 let drained = wanted.drained.contains(&name);
-                if !drained && !wanted.empty.contains(&name) {
+                let waiting = scenario.architecture == Architecture::Classic && wanted.new_architecture.contains(&name);
+                if !waiting && !drained && !wanted.empty.contains(&name) {
                     takers.push(self.instances.len());
                 }
-                members.push(self.instances.len());
+                let legacy = wanted.legacy.contains(&name);
                 self.slots.push(Slot {
                     name,
                     address,
                     cluster: index,
                     version: version.clone(),
+                    first_version: version.clone(),
+                    architecture: if waiting { Architecture::New } else { scenario.architecture },
+                    legacy,
                     current: None,
                     refuse_until: None,
                 });
@@ -273,8 +310,14 @@ impl World {
                 let found = &mut self.instances[instance];
                 found.listening = true;
                 found.ready = true;
-                found.stopping = drained;
-                self.enter_queue(instance);
+                found.waiting = waiting;
+                if drained {
+                    found.liveness = Liveness::Stopping;
+                }
+                if !waiting {
+                    members.push(instance);
+                    self.enter_queue(instance);
+                }
             }
             self.found_feeds(wanted, index, &members, &takers);
         }
@@ -300,10 +343,15 @@ impl World {
                 for (turn, span) in order.into_iter().enumerate() {
                     spans[span].state = SpanState::Replicating(takers[(first + turn) % takers.len()]);
                 }
-                let term = self.clusters[cluster].term();
-                feed.sched = Some(Sched::found(term, members));
-                let due = self.rng.range(1_000, self.rates.balance_ms.max(1_001));
-                self.plan(due, Event::Balance { feed: self.feeds.len(), term });
+                if self.clusters[cluster].architecture == Architecture::New {
+                    let on = takers[self.rng.index(takers.len())];
+                    feed.maintainer = Some(Maintainer::new(on));
+                } else {
+                    let term = self.clusters[cluster].term();
+                    feed.sched = Some(Sched::found(term, members));
+                    let due = self.rng.range(1_000, self.rates.balance_ms.max(1_001));
+                    self.plan(due, Event::Balance { feed: self.feeds.len(), term });
+                }
             }
             feed.spans = spans;
             feed.creator_version = wanted.version.to_string();
@@ -327,7 +375,12 @@ impl World {
             ready: false,
             ready_at: 0,
             registered: false,
-            stopping: false,
+            architecture: self.slots[slot].architecture,
+            liveness: Liveness::Alive,
+            legacy: self.slots[slot].legacy && self.slots[slot].first_version == version,
+            waiting: false,
+            false_zero: false,
+            fake_drains: 0,
             rev: 0,
             drained_from: None,
         });

@@ -17,6 +17,8 @@ mod sim_chaos;
 #[cfg(test)]
 mod sim_http;
 #[cfg(test)]
+mod sim_new_arch;
+#[cfg(test)]
 mod sim_scenario;
 #[cfg(test)]
 mod sim_support;

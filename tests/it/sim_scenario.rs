@@ -20,7 +20,7 @@ fn error(text: &str) -> String {
 
 #[test]
 fn the_built_in_scenarios_are_good() {
-    assert_eq!(builtin_names(), ["small", "busy", "leftover"]);
+    assert_eq!(builtin_names(), ["small", "busy", "leftover", "new-arch", "new-arch-busy", "mixed"]);
     for name in builtin_names() {
         let scenario = Scenario::builtin(name).unwrap().unwrap();
         assert_eq!(scenario.name, name);
@@ -38,10 +38,32 @@ fn an_unknown_field_is_refused_with_its_place() {
 }
 
 #[test]
-fn another_architecture_is_not_supported_yet() {
-    let error = error(&format!("{GOOD}architecture: new\n"));
+fn another_architecture_does_not_exist() {
+    let error = error(&format!("{GOOD}architecture: newest\n"));
     assert!(error.starts_with("x.yaml:8:15: "), "{error}");
-    assert!(error.contains("architecture `new` is not supported yet, expected `classic`"), "{error}");
+    assert!(error.contains("architecture `newest` does not exist, expected `classic` or `new`"), "{error}");
+}
+
+#[test]
+fn captures_are_what_their_architecture_allows() {
+    let with = |line: &str| GOOD.replace("captures: 3", &format!("captures: 3\n    {line}"));
+    let wrong = error(&with("new_architecture: [capture-9]"));
+    assert!(wrong.starts_with("x.yaml:5:24: capture `capture-9` does not exist"), "{wrong}");
+    let wrong = error(&with("new_architecture: [capture-1]"));
+    assert!(wrong.contains("`capture-1` owns the cluster at the start and cannot wait beside it"), "{wrong}");
+    let wrong = error(&with("legacy: [capture-2]"));
+    assert!(wrong.contains("`capture-2` runs the classic architecture"), "{wrong}");
+    let wrong = error(&with("fake_drain: true"));
+    assert!(wrong.contains("`fake_drain` needs captures of the new architecture"), "{wrong}");
+    let wrong = error(&with("drained: [capture-3]\n    new_architecture: [capture-3]"));
+    assert!(wrong.contains("`capture-3` waits beside classic captures"), "{wrong}");
+    let new = format!("{}architecture: new\n", with("legacy: [capture-2]\n    fake_drain: true"));
+    assert!(Scenario::from_yaml("x.yaml", &new).is_ok());
+    let wrong =
+        error(&new.replace("captures: 3", "captures: 3\n    changefeeds: [{ id: a, namespace: b, databases: [] }]"));
+    assert!(wrong.contains("namespace `b` is not one of the new architecture"), "{wrong}");
+    let wrong = error(&format!("{new}faults:\n  - do: {{ false_zero: {{ process: capture-4 }} }}\n"));
+    assert!(wrong.contains("process `capture-4` does not exist"), "{wrong}");
 }
 
 #[test]

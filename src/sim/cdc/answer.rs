@@ -7,12 +7,13 @@ use crate::sim::world::{Change, DrainAnswer, OwnerView, World};
 
 use super::errors::{self, error, no_capture, no_changefeed};
 use super::feeds;
+use super::new_arch;
 use super::route::{Call, FeedName, Version};
 
 #[derive(Serialize)]
-struct List<T> {
-    total: usize,
-    items: Vec<T>,
+pub(super) struct List<T> {
+    pub(super) total: usize,
+    pub(super) items: Vec<T>,
 }
 
 /// v1 lists are bare and indented, v2 ones wrapped and compact.
@@ -41,6 +42,11 @@ fn accepted(version: Version) -> Reply {
 
 /// Answers a call with the world as it is now.
 pub(crate) fn answer(world: &mut World, capture: usize, call: &Call) -> Reply {
+    if world.runs_new_architecture(capture)
+        && let Some(reply) = new_arch::local(world, capture, call)
+    {
+        return reply;
+    }
     match call {
         Call::RootStatus => return root_status(world, capture),
         Call::Config => return config(world, capture),
@@ -56,8 +62,16 @@ pub(crate) fn answer(world: &mut World, capture: usize, call: &Call) -> Reply {
         }
         _ => return error(500, "CDC:ErrOwnerNotFound", "owner not found"),
     };
+    if world.coordinated(cluster) {
+        return new_arch::answer(world, cluster, call);
+    }
     match call {
-        Call::RootStatus | Call::Config | Call::Status | Call::Tso(_) => Reply::empty(500),
+        Call::RootStatus
+        | Call::Config
+        | Call::Status
+        | Call::Tso(_)
+        | Call::Tables { .. }
+        | Call::DispatcherCount { .. } => Reply::empty(500),
         Call::Health(version) => health(world, cluster, *version),
         Call::Captures(version) => list(*version, captures(world, cluster)),
         Call::Changefeeds { version, state, namespace } => {
@@ -120,7 +134,7 @@ struct Status<'a> {
     liveness: Option<u64>,
 }
 
-fn status(world: &World, capture: usize) -> Reply {
+pub(super) fn status(world: &World, capture: usize) -> Reply {
     let Some(instance) = world.instance_at(capture) else {
         return Reply::dropped();
     };
@@ -133,7 +147,7 @@ fn status(world: &World, capture: usize) -> Reply {
             cluster_id: Some(world.cluster_id_at(capture)),
             pid: instance.pid,
             is_owner: world.says_owner(capture),
-            liveness: Some(u64::from(instance.stopping)),
+            liveness: Some(instance.liveness_raw()),
         },
     )
 }
@@ -185,7 +199,7 @@ struct Tso {
     logic_time: u64,
 }
 
-fn tso_now(world: &World, body: &Result<(), String>) -> Reply {
+pub(super) fn tso_now(world: &World, body: &Result<(), String>) -> Reply {
     match body {
         Err(message) => errors::bad_parameter(message),
         Ok(()) => Reply::compact(200, &Tso { timestamp: world.clock_ms(), logic_time: 1 }),
@@ -203,14 +217,14 @@ fn health(world: &World, cluster: usize, version: Version) -> Reply {
 }
 
 #[derive(Serialize)]
-struct Capture {
+pub(super) struct Capture {
     id: String,
     is_owner: bool,
     address: String,
     cluster_id: String,
 }
 
-fn captures(world: &mut World, cluster: usize) -> Vec<Capture> {
+pub(super) fn captures(world: &mut World, cluster: usize) -> Vec<Capture> {
     world
         .captures_of(cluster)
         .into_iter()
@@ -219,8 +233,8 @@ fn captures(world: &mut World, cluster: usize) -> Vec<Capture> {
 }
 
 #[derive(Serialize)]
-struct Count {
-    current_table_count: usize,
+pub(super) struct Count {
+    pub(super) current_table_count: usize,
 }
 
 fn drain(world: &mut World, cluster: usize, id: &str) -> Reply {

@@ -3,19 +3,25 @@
 use serde_json::Value;
 use serde_json::error::Category;
 
+/// Package and name of the type that a v1 drain is read into, which errors show.
+pub(super) type DrainType = (&'static str, &'static str);
+
+pub(super) const CLASSIC_DRAIN: DrainType = ("model", "DrainCaptureRequest");
+/// Recording cdc-new 52.
+pub(super) const NEW_DRAIN: DrainType = ("v1", "drainCaptureRequest");
+
 /// The capture that a v1 drain names; an absent one is empty.
-pub(super) fn drain(body: &[u8]) -> Result<String, String> {
+pub(super) fn drain(body: &[u8], (package, name): DrainType) -> Result<String, String> {
     let value = parse(body)?;
     let Value::Object(fields) = value else {
-        return Err(format!("json: cannot unmarshal {} into Go value of type model.DrainCaptureRequest", kind(&value)));
+        return Err(format!("json: cannot unmarshal {} into Go value of type {package}.{name}", kind(&value)));
     };
     match fields.get("capture_id") {
         None | Some(Value::Null) => Ok(String::new()),
         Some(Value::String(id)) => Ok(id.clone()),
-        Some(other) => Err(format!(
-            "json: cannot unmarshal {} into Go struct field DrainCaptureRequest.capture_id of type string",
-            kind(other)
-        )),
+        Some(other) => {
+            Err(format!("json: cannot unmarshal {} into Go struct field {name}.capture_id of type string", kind(other)))
+        }
     }
 }
 
@@ -60,15 +66,19 @@ mod tests {
 
     #[test]
     fn bad_bodies_read_like_gos() {
-        assert_eq!(drain(b"").unwrap_err(), "EOF");
+        assert_eq!(drain(b"", CLASSIC_DRAIN).unwrap_err(), "EOF");
         assert_eq!(
-            drain(b"{not json").unwrap_err(),
+            drain(b"{not json", CLASSIC_DRAIN).unwrap_err(),
             "invalid character 'n' looking for beginning of object key string"
         );
         assert_eq!(
-            drain(b"{\"capture_id\": 7}").unwrap_err(),
+            drain(b"{\"capture_id\": 7}", CLASSIC_DRAIN).unwrap_err(),
             "json: cannot unmarshal number into Go struct field DrainCaptureRequest.capture_id of type string"
         );
-        assert_eq!(drain(b"{}").unwrap(), "");
+        assert_eq!(
+            drain(b"{\"capture_id\": 7}", NEW_DRAIN).unwrap_err(),
+            "json: cannot unmarshal number into Go struct field drainCaptureRequest.capture_id of type string"
+        );
+        assert_eq!(drain(b"{}", CLASSIC_DRAIN).unwrap(), "");
     }
 }

@@ -13,11 +13,11 @@ use super::route::Version;
 
 /// The configuration of a changefeed as v8.5.3 shows it.
 const CONFIG: &str = include_str!("config.json");
-const CONFIG_PLACE: &str = "\"@config@\"";
+pub(super) const CONFIG_PLACE: &str = "\"@config@\"";
 
 #[derive(Serialize)]
-struct ListError {
-    time: String,
+pub(super) struct ListError {
+    pub(super) time: String,
     addr: String,
     code: String,
     message: String,
@@ -38,7 +38,7 @@ fn detail_error(error: Option<&FeedError>) -> Option<DetailError> {
     })
 }
 
-fn list_error(error: Option<&FeedError>) -> Option<ListError> {
+pub(super) fn list_error(error: Option<&FeedError>) -> Option<ListError> {
     error.map(|error| ListError {
         time: timefmt::rfc3339(error.at_ms),
         addr: error.addr.clone(),
@@ -59,7 +59,14 @@ struct Changefeed {
 }
 
 /// The id of the upstream cluster that every changefeed reads from.
-const UPSTREAM: u64 = 7_714_072_216_496_889_030;
+pub(super) const UPSTREAM: u64 = 7_714_072_216_496_889_030;
+
+/// What a list with a wish for a state that does not exist is answered with.
+pub(super) fn bad_state(state: &str) -> Option<Reply> {
+    let known = ["", "all", "normal", "stopped", "failed", "warning", "pending", "finished", "removed"];
+    let message = format!("invalid api parameter: invalid changefeed state: {state}");
+    (!known.contains(&state)).then(|| error(400, "CDC:ErrAPIInvalidParam", &message))
+}
 
 pub(super) fn changefeeds(
     world: &mut World,
@@ -68,13 +75,8 @@ pub(super) fn changefeeds(
     state: &str,
     namespace: Option<&str>,
 ) -> Reply {
-    let known = ["", "all", "normal", "stopped", "failed", "warning", "pending", "finished", "removed"];
-    if !known.contains(&state) {
-        return error(
-            400,
-            "CDC:ErrAPIInvalidParam",
-            &format!("invalid api parameter: invalid changefeed state: {state}"),
-        );
+    if let Some(refused) = bad_state(state) {
+        return refused;
     }
     let mut items = Vec::new();
     for feed in world.feeds_of(cluster).to_vec() {

@@ -57,6 +57,16 @@ pub(crate) enum Call {
         feed: FeedName,
         body: Result<(), String>,
     },
+    /// Tables per node, with the `Host` header (new architecture).
+    Tables {
+        feed: FeedName,
+        host: String,
+    },
+    /// With the `Host` header (new architecture).
+    DispatcherCount {
+        feed: FeedName,
+        host: String,
+    },
 }
 
 impl Call {
@@ -86,7 +96,9 @@ fn v1(request: &Request, method: &str, rest: &[&str]) -> Option<(&'static str, C
         ("GET", ["status"]) => ("/api/v1/status", Call::Status),
         ("GET", ["health"]) => ("/api/v1/health", Call::Health(version)),
         ("GET", ["captures"]) => ("/api/v1/captures", Call::Captures(version)),
-        ("PUT", ["captures", "drain"]) => ("/api/v1/captures/drain", Call::Drain(body::drain(&request.body))),
+        ("PUT", ["captures", "drain"]) => {
+            ("/api/v1/captures/drain", Call::Drain(body::drain(&request.body, body::CLASSIC_DRAIN)))
+        }
         ("GET", ["changefeeds"]) => (
             "/api/v1/changefeeds",
             Call::Changefeeds { version, state: request.parameter("state").unwrap_or_default(), namespace: None },

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Effect, Scenario, Trigger};
+use super::{Architecture, Cluster, Effect, Scenario, Trigger};
 
 /// Something wrong, with the value at fault, by which its place is found in the text.
 pub(super) struct Wrong {
@@ -33,13 +33,7 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), Wrong> {
         }
         let own: Vec<String> = (first..first + cluster.captures).map(|number| format!("capture-{number}")).collect();
         first += cluster.captures;
-        let named = cluster.versions.keys().chain(&cluster.drained).chain(&cluster.empty);
-        if let Some(name) = named.into_iter().find(|name| !own.contains(name)) {
-            return wrong(name, unknown("capture", name, &own));
-        }
-        if cluster.drained.contains(&own[0]) {
-            return wrong(&own[0], format!("`{}` owns the cluster at the start and cannot be drained", own[0]));
-        }
+        check_captures(scenario, cluster, &own)?;
         for feed in &cluster.changefeeds {
             if let Some(name) = feed.databases.iter().find(|name| !databases.contains(name.as_str())) {
                 return wrong(name, unknown("database", name, databases.iter()));
@@ -51,6 +45,41 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), Wrong> {
         return wrong(name, unknown("TiDB server", name, &servers));
     }
     check_faults(scenario)
+}
+
+/// The names of captures in a cluster: they exist, and can be what they are said to be.
+fn check_captures(scenario: &Scenario, cluster: &Cluster, own: &[String]) -> Result<(), Wrong> {
+    let wrong = |value: &str, message: String| Err(Wrong { value: value.to_owned(), message });
+    let lists = [&cluster.drained, &cluster.empty, &cluster.new_architecture, &cluster.legacy];
+    let named = cluster.versions.keys().chain(lists.into_iter().flatten());
+    if let Some(name) = named.into_iter().find(|name| !own.contains(name)) {
+        return wrong(name, unknown("capture", name, own));
+    }
+    if cluster.drained.contains(&own[0]) {
+        return wrong(&own[0], format!("`{}` owns the cluster at the start and cannot be drained", own[0]));
+    }
+    if scenario.architecture == Architecture::New {
+        return match cluster.changefeeds.iter().find(|feed| feed.namespace != "default") {
+            Some(feed) => wrong(
+                &feed.namespace,
+                format!("namespace `{}` is not one of the new architecture, expected `default`", feed.namespace),
+            ),
+            None => Ok(()),
+        };
+    }
+    if cluster.new_architecture.contains(&own[0]) {
+        return wrong(&own[0], format!("`{}` owns the cluster at the start and cannot wait beside it", own[0]));
+    }
+    if let Some(name) = cluster.drained.iter().find(|name| cluster.new_architecture.contains(name)) {
+        return wrong(name, format!("`{name}` waits beside classic captures and cannot be drained"));
+    }
+    if let Some(name) = cluster.legacy.iter().find(|name| !cluster.new_architecture.contains(name)) {
+        return wrong(name, format!("`{name}` runs the classic architecture, expected a capture of the new one"));
+    }
+    if cluster.fake_drain && cluster.new_architecture.is_empty() {
+        return wrong("fake_drain", "`fake_drain` needs captures of the new architecture".to_owned());
+    }
+    Ok(())
 }
 
 fn check_faults(scenario: &Scenario) -> Result<(), Wrong> {
@@ -73,7 +102,8 @@ fn check_faults(scenario: &Scenario) -> Result<(), Wrong> {
             | Effect::Refuse(name, _)
             | Effect::NoReturn(name)
             | Effect::WrongVersion(name, _)
-            | Effect::SlowStart(name, _) => (Some(name), None),
+            | Effect::SlowStart(name, _)
+            | Effect::FalseZero(name) => (Some(name), None),
             Effect::Answer(answer) => (answer.process.as_ref(), None),
             Effect::StuckTable(stuck) => (stuck.process.as_ref(), None),
             Effect::Changefeed(change) => (None, Some(&change.id)),

@@ -99,6 +99,10 @@ pub enum Effect {
     SlowStart(Process, u64),
     /// A changefeed falls behind.
     Lag(LagFault),
+    /// The coordinator of the new architecture believes that nothing is left on this capture the next time it works
+    /// that out in a drain: liveness becomes 2 and the answer 0, while tables stay there until the process is gone
+    /// (recorded/README 46). Without any effect in the classic architecture.
+    FalseZero(Process),
 }
 
 #[derive(Deserialize)]
@@ -114,6 +118,13 @@ struct RawEffect {
     wrong_version: Option<RawVersion>,
     slow_start: Option<RawSlow>,
     lag: Option<LagFault>,
+    false_zero: Option<RawProcess>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawProcess {
+    process: Process,
 }
 
 #[derive(Deserialize)]
@@ -151,10 +162,11 @@ impl<'de> Deserialize<'de> for Effect {
         all.extend(raw.wrong_version.map(|wrong| Self::WrongVersion(wrong.process, wrong.version)));
         all.extend(raw.slow_start.map(|slow| Self::SlowStart(slow.process, slow.by_ms)));
         all.extend(raw.lag.map(Self::Lag));
+        all.extend(raw.false_zero.map(|zero| Self::FalseZero(zero.process)));
         only_one(
             all,
             "`do`",
-            "kill, stop, refuse, answer, stuck_table, changefeed, no_return, wrong_version, slow_start, lag",
+            "kill, stop, refuse, answer, stuck_table, changefeed, no_return, wrong_version, slow_start, lag, false_zero",
         )
     }
 }

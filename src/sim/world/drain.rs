@@ -1,8 +1,8 @@
 //! A drain request as the owner of the classic architecture carries it out (contract section 3.1).
 
-use crate::sim::scenario::FeedState;
+use crate::sim::scenario::{Architecture, FeedState};
 
-use super::types::SpanState;
+use super::types::{Liveness, SpanState};
 use super::{Event, World};
 
 /// What the owner makes of a drain request, in the order in which it checks.
@@ -37,6 +37,9 @@ impl World {
     pub fn drain(&mut self, cluster: usize, id: &str) -> Option<DrainAnswer> {
         self.note_mutation();
         let owner = self.living_owner(cluster)?;
+        if self.instances[owner].architecture == Architecture::New {
+            return self.coordinate_drain(cluster, owner, id);
+        }
         if let Some(refusal) = self.drain_refusal(cluster, id) {
             return Some(refusal);
         }
@@ -72,14 +75,21 @@ impl World {
         Some(DrainAnswer::Count(count))
     }
 
-    fn begin_drain(&mut self, target: usize) {
-        if self.instances[target].drained_from.is_none() {
-            let tables = self.tables_by_feed(target);
+    pub(super) fn begin_drain(&mut self, target: usize) {
+        let tables = self.tables_by_feed(target);
+        let has_tables = tables.iter().sum::<usize>() > 0;
+        if has_tables && self.instances[target].drained_from.is_none() {
             self.instances[target].drained_from = Some(tables);
             let (name, address) = self.names_of(target);
             self.trigger_drain(&name, &address);
         }
-        if !self.instances[target].stopping {
+        if !self.instances[target].liveness.is_leaving() {
+            if self.instances[target].architecture == Architecture::New {
+                // The command goes out at once: the first sample of a recording had it or had it not.
+                let in_ms = self.rng.range(1, 100);
+                self.plan(in_ms, Event::Flip(target));
+                return;
+            }
             // The next heartbeat carries it: about 0.1 s after the answer (recorded).
             let in_ms = self.rng.range(80, 130);
             self.plan(in_ms, Event::Flip(target));
@@ -97,10 +107,14 @@ impl World {
 
     /// A capture learns that it is to stop. Its liveness never goes back; every scheduler sees it and drains it.
     pub(super) fn flip(&mut self, instance: usize) {
-        if !self.instances[instance].alive || self.instances[instance].stopping {
+        if !self.instances[instance].alive || self.instances[instance].liveness.is_leaving() {
             return;
         }
-        self.instances[instance].stopping = true;
+        if self.instances[instance].architecture == Architecture::New {
+            self.instances[instance].liveness = Liveness::Draining;
+            return;
+        }
+        self.instances[instance].liveness = Liveness::Stopping;
         for feed in self.clusters[self.instances[instance].cluster].feeds.clone() {
             self.plan_tick(feed);
         }
@@ -114,8 +128,8 @@ impl World {
                 let named = table.is_none_or(|name| self.table_name(it.table) == name);
                 let there = instance.is_none_or(|instance| match it.state {
                     SpanState::Replicating(on) => on == instance,
-                    SpanState::Moving { from, .. } => from == instance,
-                    SpanState::Absent | SpanState::Adding(_) => false,
+                    SpanState::Moving { from, .. } | SpanState::Leaving { from, .. } => from == instance,
+                    SpanState::Absent | SpanState::Adding(_) | SpanState::Flying { .. } => false,
                 });
                 if named && there && !it.stuck {
                     self.feeds[feed].spans[span].stuck = true;

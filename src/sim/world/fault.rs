@@ -46,7 +46,8 @@ impl World {
             | Effect::Refuse(name, _)
             | Effect::NoReturn(name)
             | Effect::WrongVersion(name, _)
-            | Effect::SlowStart(name, _) => Some(name),
+            | Effect::SlowStart(name, _)
+            | Effect::FalseZero(name) => Some(name),
             Effect::Answer(answer) => answer.process.as_ref(),
             Effect::StuckTable(stuck) => stuck.process.as_ref(),
             Effect::Changefeed(_) | Effect::Lag(_) => None,
@@ -125,6 +126,13 @@ impl World {
             Effect::SlowStart(name, by_ms) => {
                 if let Some(process) = self.find(&name) {
                     self.overrides_of(process).slow_ms = by_ms;
+                }
+            }
+            Effect::FalseZero(name) => {
+                if let Some(ProcessRef::Capture(slot)) = self.find(&name)
+                    && let Some(current) = self.slots[slot].current
+                {
+                    self.instances[current].false_zero = true;
                 }
             }
             Effect::Lag(lag) => {

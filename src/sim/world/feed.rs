@@ -1,6 +1,6 @@
 //! Changefeeds: state, checkpoint, lag.
 
-use crate::sim::scenario::FeedState;
+use crate::sim::scenario::{Architecture, FeedState};
 
 use super::types::{FeedError, SpanState};
 use super::{Event, Feed, World};
@@ -29,7 +29,7 @@ impl World {
         }
         // Usually 2.3 s behind, up to 3.1 s while tables move, in steps of half a second (recorded).
         let moving = it.spans.iter().any(|span| matches!(span.state, SpanState::Moving { .. }));
-        let behind = if moving { 2_550 } else { 2_050 } + it.extra_lag_ms;
+        let behind = if moving { 2_550 } else { 2_050 } + it.extra_lag_ms + it.drag_ms;
         let reached = clock.saturating_sub(behind + it.phase) / 500 * 500 + it.phase;
         it.checkpoint_ms = it.checkpoint_ms.max(reached);
     }
@@ -40,10 +40,19 @@ impl World {
         for feed in self.clusters[cluster].feeds.clone() {
             let it = &self.feeds[feed];
             let served = it.spans.iter().all(|span| match span.state {
-                SpanState::Replicating(on) | SpanState::Moving { from: on, .. } => self.instances[on].alive,
+                SpanState::Replicating(on)
+                | SpanState::Moving { from: on, .. }
+                | SpanState::Leaving { from: on, .. } => self.instances[on].alive,
+                // A pause that is felt as lag only.
+                SpanState::Flying { from, .. } => from.is_some(),
                 SpanState::Absent | SpanState::Adding(_) => false,
             });
-            let stalled = it.state.runs() && !(ruled && it.initialised() && served);
+            let led = match self.clusters[cluster].architecture {
+                Architecture::Classic => ruled && it.initialised(),
+                // The maintainer goes on by itself while there is no coordinator.
+                Architecture::New => self.maintained(feed),
+            };
+            let stalled = it.state.runs() && !(led && served);
             if stalled != it.stalled {
                 self.settle_checkpoint(feed);
                 self.note_lag_of(feed);
@@ -113,6 +122,9 @@ impl World {
         if ran && !runs {
             // The scheduler is closed and every processor with it.
             it.sched = None;
+            it.maintainer = None;
+            it.maintainer_round += 1;
+            it.drag_ms = 0;
             it.stalled = false;
             for span in &mut it.spans {
                 span.state = SpanState::Absent;
@@ -120,7 +132,9 @@ impl World {
                 span.ripe = false;
             }
         }
-        if !ran && runs {
+        if !ran && runs && self.clusters[cluster].architecture == Architecture::New {
+            self.order_maintainer(feed, 200, 600);
+        } else if !ran && runs {
             let term = self.clusters[cluster].term();
             let in_ms = self.rng.range(100, 250);
             self.plan(in_ms, Event::Built { feed, term });

@@ -5,16 +5,19 @@
 
 use semver::Version;
 
+use crate::sim::scenario::Architecture;
+
 use super::types::{Office, Sched, SpanState, Vacancy};
 use super::{Event, World};
 
 impl World {
     pub(super) fn install_found_owner(&mut self, cluster: usize, members: &[usize]) {
         let Some(owner) = members.first() else { return };
+        self.clusters[cluster].terms += 1;
+        let coordinator = self.found_coordinator(cluster, *owner, members);
         let it = &mut self.clusters[cluster];
-        it.terms += 1;
         it.last_owner = Some(*owner);
-        it.office = Some(Office { owner: *owner, term: it.terms, members: members.to_vec() });
+        it.office = Some(Office { owner: *owner, term: it.terms, members: members.to_vec(), coordinator });
     }
 
     /// Puts a capture's keys into etcd, its election key at the end of the queue.
@@ -32,9 +35,11 @@ impl World {
     }
 
     /// Whether the versions in the owner's view are more than may run together: the owner then stops working while its
-    /// lists still answer (contract section 5; recording cdc-classic-more 18).
+    /// lists still answer (contract section 5; recording cdc-classic-more 18). Classic only.
     pub(super) fn frozen(&self, cluster: usize) -> bool {
-        self.clusters[cluster].office.as_ref().is_some_and(|office| self.too_many_versions(&office.members))
+        let it = &self.clusters[cluster];
+        it.architecture == Architecture::Classic
+            && it.office.as_ref().is_some_and(|office| self.too_many_versions(&office.members))
     }
 
     fn too_many_versions(&self, members: &[usize]) -> bool {
@@ -51,9 +56,13 @@ impl World {
     /// `/owner/resign`: answered before anything has happened, also when the role is gone already.
     pub fn resign(&mut self, cluster: usize) {
         self.note_mutation();
-        if let Some(owner) = self.living_owner(cluster) {
-            self.enter_queue(owner);
-            self.vacate(cluster);
+        match self.living_owner(cluster) {
+            Some(owner) if self.is_new(owner) => self.begin_resign(cluster),
+            Some(owner) => {
+                self.enter_queue(owner);
+                self.vacate(cluster);
+            }
+            None => {}
         }
         let id = self.clusters[cluster].id.clone();
         self.trigger_resign(&id);
@@ -72,8 +81,11 @@ impl World {
         it.vacant_since.get_or_insert(self.now);
         self.restall(cluster);
         let able = self.candidates(cluster);
-        // Alone, the same capture owns again after 150 ms (recording cdc-classic 106).
-        let gap = if able.len() == 1 && Some(able[0]) == self.clusters[cluster].last_owner {
+        // Alone, the same capture owns again after 150 ms (recording cdc-classic 106). The new architecture shows no gap
+        // (recorded/README 20).
+        let gap = if self.clusters[cluster].architecture == Architecture::New {
+            0
+        } else if able.len() == 1 && Some(able[0]) == self.clusters[cluster].last_owner {
             150
         } else {
             self.rng.range(self.rates.handover_ms.min, self.rates.handover_ms.max)
@@ -91,7 +103,7 @@ impl World {
         let mut able: Vec<usize> = (0..self.instances.len())
             .filter(|index| {
                 let it = &self.instances[*index];
-                it.cluster == cluster && it.registered && it.alive && !it.stopping
+                it.cluster == cluster && it.registered && it.alive && !it.liveness.is_leaving()
             })
             .collect();
         able.sort_by_key(|index| self.instances[*index].rev);
@@ -113,10 +125,11 @@ impl World {
         // One that crashed lost its place in the queue with its lease, and is never listed (recorded).
         let ghost = self.clusters[cluster].last_owner.filter(|last| {
             let it = &self.instances[*last];
-            !it.alive && !it.registered && it.rev != 0
+            // A classic one is not seen by the first coordinator after it.
+            !it.alive && !it.registered && it.rev != 0 && it.architecture == self.instances[owner].architecture
         });
         members.extend(ghost);
-        if self.too_many_versions(&members) {
+        if !self.is_new(owner) && self.too_many_versions(&members) {
             // The elected one never gets through its first round, so it never answers; it heals by itself once the set
             // of versions is legal again (recording cdc-classic-more 18).
             self.clusters[cluster].vacancy = Vacancy::Handover;
@@ -128,7 +141,8 @@ impl World {
         it.terms += 1;
         let term = it.terms;
         it.last_owner = Some(owner);
-        it.office = Some(Office { owner, term, members });
+        it.architecture = self.instances[owner].architecture;
+        it.office = Some(Office { owner, term, members, coordinator: None });
         if let Some(since) = it.vacant_since.take() {
             self.referee.max_no_owner_ms = self.referee.max_no_owner_ms.max(self.now - since);
         }
@@ -137,10 +151,17 @@ impl World {
             let hold = self.rng.range(4_850, 5_050);
             self.plan(hold, Event::Drop { cluster, term, instance: ghost });
         }
-        for feed in self.clusters[cluster].feeds.clone() {
-            if self.feeds[feed].state.runs() {
-                let in_ms = self.rng.range(60, 500);
-                self.plan(in_ms, Event::Built { feed, term });
+        if self.is_new(owner) {
+            self.take_coordination(cluster, term);
+        } else {
+            for feed in self.clusters[cluster].feeds.clone() {
+                if self.feeds[feed].maintainer.is_some() {
+                    self.dismiss(feed);
+                }
+                if self.feeds[feed].state.runs() {
+                    let in_ms = self.rng.range(60, 500);
+                    self.plan(in_ms, Event::Built { feed, term });
+                }
             }
         }
         self.restall(cluster);
@@ -159,13 +180,16 @@ impl World {
     pub(super) fn join(&mut self, instance: usize) {
         let cluster = self.instances[instance].cluster;
         let Some(office) = self.clusters[cluster].office.as_mut() else {
-            if self.clusters[cluster].vacancy == Vacancy::Nobody {
+            if self.is_new(instance) {
+                self.call_election(cluster, 0);
+            } else if self.clusters[cluster].vacancy == Vacancy::Nobody {
                 let gap = self.rng.range(50, 150);
                 self.call_election(cluster, gap);
             }
             return;
         };
         office.members.push(instance);
+        self.greet(instance);
         self.learn(cluster);
         self.restall(cluster);
     }
@@ -205,6 +229,10 @@ impl World {
             return;
         }
         office.members.retain(|member| *member != instance);
+        if office.coordinator.is_some() {
+            self.forget_member(cluster, instance);
+            return;
+        }
         for feed in self.clusters[cluster].feeds.clone() {
             self.settle_checkpoint(feed);
             let it = &mut self.feeds[feed];
@@ -233,6 +261,9 @@ impl World {
                 SpanState::Moving { from, to } if gone(from) && gone(to) => SpanState::Absent,
                 SpanState::Moving { from, to } if gone(to) => SpanState::Replicating(from),
                 SpanState::Moving { from, to } if gone(from) => SpanState::Adding(to),
+                SpanState::Leaving { from, .. } if gone(from) => SpanState::Absent,
+                SpanState::Leaving { from, to } if gone(to) => SpanState::Replicating(from),
+                SpanState::Flying { to, .. } if gone(to) => SpanState::Absent,
                 unchanged => unchanged,
             };
             if it.state == before {

@@ -66,7 +66,7 @@ impl World {
         let mut left: Vec<String> = self
             .slots
             .iter()
-            .filter(|slot| slot.current.is_some_and(|current| self.instances[current].stopping))
+            .filter(|slot| slot.current.is_some_and(|current| self.instances[current].liveness.is_leaving()))
             .map(|slot| slot.address.clone())
             .collect();
         left.sort();

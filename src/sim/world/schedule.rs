@@ -4,6 +4,8 @@
 //! ten tables of a changefeed are on the move, and a new batch is ordered only once all of its tables are replicated
 //! (contract section 3.1).
 
+use crate::sim::scenario::Architecture;
+
 use super::types::SpanState;
 use super::{Event, World};
 
@@ -24,6 +26,10 @@ impl World {
 
     pub(super) fn tick(&mut self, feed: usize) {
         self.feeds[feed].tick_planned = false;
+        if self.clusters[self.feeds[feed].cluster].architecture == Architecture::New {
+            self.maintainer_tick(feed);
+            return;
+        }
         if self.may_schedule(feed) && !self.place(feed) && !self.drain_round(feed) {
             self.balance(feed);
         }
@@ -37,7 +43,7 @@ impl World {
         if absent.is_empty() {
             return false;
         }
-        let mut load = self.load(feed, |world, instance| !world.instances[instance].stopping);
+        let mut load = self.load(feed, |world, instance| !world.instances[instance].liveness.is_leaving());
         for span in absent {
             let Some(to) = self.emptiest(&mut load) else {
                 return false;
@@ -58,7 +64,7 @@ impl World {
                 .captures
                 .keys()
                 .copied()
-                .filter(|capture| self.instances[*capture].stopping && Some(*capture) != owner)
+                .filter(|capture| self.instances[*capture].liveness.is_leaving() && Some(*capture) != owner)
                 .collect();
             // Which of two stopping captures is drained first is a matter of chance: a map's order.
             self.rng.shuffle(&mut stopping);
@@ -113,7 +119,7 @@ impl World {
             sched.captures.keys().any(|capture| {
                 *capture != target
                     && Some(*capture) != owner
-                    && self.instances[*capture].stopping
+                    && self.instances[*capture].liveness.is_leaving()
                     && self.feeds[feed].primaries_on(*capture) > 0
             })
         })
@@ -138,7 +144,7 @@ impl World {
         self.feeds[feed]
             .sched
             .as_ref()
-            .is_some_and(|sched| sched.captures.keys().any(|capture| self.instances[*capture].stopping))
+            .is_some_and(|sched| sched.captures.keys().any(|capture| self.instances[*capture].liveness.is_leaving()))
     }
 
     fn balance(&mut self, feed: usize) {
@@ -197,7 +203,7 @@ impl World {
     }
 
     /// The capture with the fewest tables, one more of which is noted; chance decides among equals.
-    fn emptiest(&mut self, load: &mut [(usize, usize)]) -> Option<usize> {
+    pub(super) fn emptiest(&mut self, load: &mut [(usize, usize)]) -> Option<usize> {
         let fewest = load.iter().map(|(_, tables)| *tables).min()?;
         let equals: Vec<usize> = (0..load.len()).filter(|index| load[*index].1 == fewest).collect();
         let chosen = equals[self.rng.index(equals.len())];
@@ -205,7 +211,7 @@ impl World {
         Some(load[chosen].0)
     }
 
-    fn order(&mut self, feed: usize, span: usize, state: SpanState, in_ms: u64, for_drain: bool) {
+    pub(super) fn order(&mut self, feed: usize, span: usize, state: SpanState, in_ms: u64, for_drain: bool) {
         let it = &mut self.feeds[feed].spans[span];
         it.state = state;
         it.generation += 1;
@@ -223,10 +229,14 @@ impl World {
         if it.generation != generation || (it.stuck && matches!(it.state, SpanState::Moving { .. })) {
             return;
         }
+        if matches!(it.state, SpanState::Leaving { .. } | SpanState::Flying { .. }) {
+            self.step(feed, span);
+            return;
+        }
         let (alive, done) = match it.state {
             SpanState::Adding(to) => (self.instances[to].alive, to),
             SpanState::Moving { from, to } => (self.instances[from].alive && self.instances[to].alive, to),
-            SpanState::Absent | SpanState::Replicating(_) => return,
+            _ => return,
         };
         it.ripe = true;
         let ruled = self.feeds[feed].initialised() && self.living_owner(cluster).is_some() && !self.frozen(cluster);

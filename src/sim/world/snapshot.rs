@@ -35,11 +35,11 @@ pub struct CaptureState {
     pub is_owner: bool,
     /// Its version, `null` for a ghost.
     pub version: Option<String>,
-    /// `alive` or `stopping`, `null` for a ghost.
+    /// `alive`, `draining` or `stopping`, `null` for a ghost.
     pub liveness: Option<&'static str>,
     /// The number on the wire.
     pub liveness_raw: Option<u64>,
-    /// Always `classic` so far; `null` for a ghost.
+    /// `classic` or `new`; `null` for a ghost.
     pub architecture: Option<&'static str>,
     /// Tables it lists.
     pub tables: usize,
@@ -204,9 +204,9 @@ impl World {
             cluster_id: self.clusters[it.cluster].id.clone(),
             is_owner,
             version: answers.then(|| it.version.clone()),
-            liveness: answers.then_some(if it.stopping { "stopping" } else { "alive" }),
-            liveness_raw: answers.then_some(u64::from(it.stopping)),
-            architecture: answers.then_some("classic"),
+            liveness: answers.then_some(it.liveness.as_str()),
+            liveness_raw: answers.then_some(it.liveness_raw()),
+            architecture: answers.then_some(it.architecture.as_str()),
             tables: tables_by_changefeed.values().sum(),
             tables_by_changefeed,
             age_ms: 0,

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::sim::scenario::{Changefeed, FeedState};
+use crate::sim::scenario::{Architecture, Changefeed, FeedState};
+
+use super::coordinator::Coordinator;
+use super::maintainer::Maintainer;
 
 /// A table of the `TiDB` cluster.
 #[derive(Debug, Clone)]
@@ -21,6 +24,11 @@ pub(crate) struct Slot {
     pub(crate) cluster: usize,
     /// What the next process runs.
     pub(crate) version: String,
+    /// What the first one ran.
+    pub(crate) first_version: String,
+    pub(crate) architecture: Architecture,
+    /// Whether a process of the first version knows no drains.
+    pub(crate) legacy: bool,
     /// The process that runs now.
     pub(crate) current: Option<usize>,
     /// A fault lets it refuse connections until then.
@@ -46,18 +54,68 @@ pub(crate) struct Instance {
     pub(crate) ready_at: u64,
     /// Whether its keys are in etcd. They outlive a crash until the lease lapses.
     pub(crate) registered: bool,
-    /// Liveness 1. Never goes back.
-    pub(crate) stopping: bool,
+    pub(crate) architecture: Architecture,
+    /// It only ever goes on, never back.
+    pub(crate) liveness: Liveness,
+    /// Whether it is of a build that knows no drains (new architecture).
+    pub(crate) legacy: bool,
+    /// Whether it is one of the new architecture that waits for the last classic one to leave.
+    pub(crate) waiting: bool,
+    /// A fault: the coordinator believes that nothing is on it.
+    pub(crate) false_zero: bool,
+    /// Drains it answered, in a build in which they are a fake.
+    pub(crate) fake_drains: u64,
     /// Create revision of its key in the election; the lowest one owns.
     pub(crate) rev: u64,
     /// How many tables of each changefeed it had when its drain began: for the referee's minimum.
     pub(crate) drained_from: Option<Vec<usize>>,
 }
 
+impl Instance {
+    /// The number on the wire: classic knows 0 and 1, the new architecture 0, 1 and 2 (recorded/README 16).
+    pub(crate) fn liveness_raw(&self) -> u64 {
+        match (self.liveness, self.architecture) {
+            (Liveness::Alive, _) => 0,
+            (Liveness::Draining, _) | (Liveness::Stopping, Architecture::Classic) => 1,
+            (Liveness::Stopping, Architecture::New) => 2,
+        }
+    }
+}
+
+/// Whether a capture is to stay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Liveness {
+    /// It is.
+    Alive,
+    /// It gives its tables away: the new architecture only.
+    Draining,
+    /// It takes nothing and is to be stopped.
+    Stopping,
+}
+
+impl Liveness {
+    /// Whether it is on its way out.
+    pub(crate) fn is_leaving(self) -> bool {
+        self != Self::Alive
+    }
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Alive => "alive",
+            Self::Draining => "draining",
+            Self::Stopping => "stopping",
+        }
+    }
+}
+
 /// One `TiCDC` cluster id.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     pub(crate) id: String,
+    /// That of its owner, or of the one before.
+    pub(crate) architecture: Architecture,
+    /// Whether drains are a fake in the build that runs.
+    pub(crate) fake_drain: bool,
     pub(crate) office: Option<Office>,
     /// Why nobody answers as the owner, while nobody does.
     pub(crate) vacancy: Vacancy,
@@ -73,9 +131,11 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    pub(crate) fn new(id: &str) -> Self {
+    pub(crate) fn new(id: &str, architecture: Architecture, fake_drain: bool) -> Self {
         Self {
             id: id.to_owned(),
+            architecture,
+            fake_drain,
             office: None,
             vacancy: Vacancy::Handover,
             vacant_since: None,
@@ -108,6 +168,8 @@ pub(crate) struct Office {
     pub(crate) term: u64,
     /// The captures in the owner's view, ghosts included.
     pub(crate) members: Vec<usize>,
+    /// Only in the new architecture.
+    pub(crate) coordinator: Option<Coordinator>,
 }
 
 /// A changefeed.
@@ -124,8 +186,14 @@ pub(crate) struct Feed {
     pub(crate) create_ms: u64,
     pub(crate) creator_version: String,
     pub(crate) spans: Vec<Span>,
-    /// Only under an owner, once that has set it up.
+    /// Only under an owner, once that has set it up; none in the new architecture.
     pub(crate) sched: Option<Sched>,
+    /// Only in the new architecture, while it has one.
+    pub(crate) maintainer: Option<Maintainer>,
+    /// Counts the orders for a maintainer, so that an old one means nothing.
+    pub(crate) maintainer_round: u64,
+    /// What moving tables adds to its lag at the moment (new architecture).
+    pub(crate) drag_ms: u64,
     /// Checkpoint in milliseconds since 1970.
     pub(crate) checkpoint_ms: u64,
     /// Where in the half second its checkpoints fall.
@@ -151,6 +219,9 @@ impl Feed {
             creator_version: String::new(),
             spans: Vec::new(),
             sched: None,
+            maintainer: None,
+            maintainer_round: 0,
+            drag_ms: 0,
             checkpoint_ms: 0,
             phase,
             stalled: false,
@@ -237,8 +308,12 @@ pub(crate) enum SpanState {
     Adding(usize),
     /// Replicated.
     Replicating(usize),
-    /// Replicated at one capture while another prepares it.
+    /// Replicated at one capture while another prepares it: classic only.
     Moving { from: usize, to: usize },
+    /// Replicated at one capture that is told to stop it: the new architecture only.
+    Leaving { from: usize, to: usize },
+    /// Stopped, or had by nobody, and not created yet at the next capture, so listed nowhere: the new architecture only.
+    Flying { from: Option<usize>, to: usize },
 }
 
 impl SpanState {
@@ -246,8 +321,8 @@ impl SpanState {
     pub(crate) fn primary(self) -> Option<usize> {
         match self {
             Self::Replicating(on) => Some(on),
-            Self::Moving { from, .. } => Some(from),
-            Self::Absent | Self::Adding(_) => None,
+            Self::Moving { from, .. } | Self::Leaving { from, .. } => Some(from),
+            Self::Absent | Self::Adding(_) | Self::Flying { .. } => None,
         }
     }
 
@@ -256,7 +331,8 @@ impl SpanState {
         match self {
             Self::Replicating(on) | Self::Adding(on) => on == instance,
             Self::Moving { from, to } => from == instance || to == instance,
-            Self::Absent => false,
+            Self::Leaving { from, .. } => from == instance,
+            Self::Absent | Self::Flying { .. } => false,
         }
     }
 }

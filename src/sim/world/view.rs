@@ -83,7 +83,10 @@ impl World {
         };
         let cluster = &self.clusters[self.slots[capture].cluster];
         match &cluster.office {
-            Some(office) => office.owner == current,
+            Some(office) => {
+                let resigning = office.coordinator.as_ref().is_some_and(|it| it.resigning);
+                office.owner == current && !resigning
+            }
             None => {
                 cluster.last_owner == Some(current) && cluster.vacant_since.is_some_and(|since| self.now < since + 300)
             }
@@ -119,7 +122,11 @@ impl World {
     /// Whether a cluster is healthy: legal versions, and every normal changefeed with all captures initialised
     /// (contract section 1.4).
     pub fn healthy(&self, cluster: usize) -> bool {
-        use crate::sim::scenario::FeedState;
+        use crate::sim::scenario::{Architecture, FeedState};
+        if self.clusters[cluster].architecture == Architecture::New {
+            // A coordinator looks at its own liveness only, and it is never drained (contract section 1.4).
+            return self.living_owner(cluster).is_some();
+        }
         !self.frozen(cluster)
             && self.clusters[cluster]
                 .feeds
@@ -177,7 +184,7 @@ impl World {
         list
     }
 
-    fn table_ids(&mut self, feed: usize, capture: usize) -> Vec<u64> {
+    pub(super) fn table_ids(&mut self, feed: usize, capture: usize) -> Vec<u64> {
         let mut ids: Vec<u64> = self.feeds[feed]
             .spans
             .iter()
