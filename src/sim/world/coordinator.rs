@@ -110,7 +110,7 @@ impl World {
         if self.clusters[cluster].fake_drain && slot.first_version == self.instances[owner].version {
             let calls = &mut self.instances[owner].fake_drains;
             *calls += 1;
-            return Some(DrainAnswer::Count(if *calls % 10 == 0 { 10 } else { 0 }));
+            return Some(DrainAnswer::Count(if calls.is_multiple_of(10) { 10 } else { 0 }));
         }
         if self.instances[owner].id == id {
             return Some(DrainAnswer::IsOwner);

@@ -270,20 +270,20 @@ impl World {
     fn note_stop(&mut self, process: ProcessRef, forced: bool) {
         self.note_mutation();
         let (component, address) = self.component(process);
-        let (tables, was_owner, drained_from) = match process {
+        let (tables, was_owner, is_new, drained_from) = match process {
             ProcessRef::Capture(slot) => {
                 let Some(instance) = self.slots[slot].current else {
                     return;
                 };
                 let carried: usize = self.tables_by_feed(instance).into_iter().sum();
                 let drained = self.instances[instance].drained_from.clone().unwrap_or_default();
-                (carried, self.is_owner(instance), drained)
+                (carried, self.is_owner(instance), self.is_new(instance), drained)
             }
-            ProcessRef::Tidb(_) => (0, false, Vec::new()),
+            ProcessRef::Tidb(_) => (0, false, false, Vec::new()),
             // A PD server is none of the rollout's stops.
             ProcessRef::Pd(_) => return,
         };
-        self.add_minimum(component, &drained_from);
+        self.add_minimum(component, is_new, &drained_from);
         self.referee.stops.push(Stop { component, address, tables, was_owner, forced, at_ms: self.now });
     }
 

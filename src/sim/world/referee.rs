@@ -92,10 +92,17 @@ impl World {
 
     /// Adds the least time that a stop can take: the tables the capture had when its drain began at the rates of the
     /// scenario, then restart and registration.
-    pub(super) fn add_minimum(&mut self, component: Component, drained_from: &[usize]) {
+    pub(super) fn add_minimum(&mut self, component: Component, is_new: bool, drained_from: &[usize]) {
         let rates = &self.rates;
         let mean = |span: Span| u64::midpoint(span.min, span.max);
         let own = match component {
+            Component::Ticdc if is_new => {
+                let drain = drained_from.iter().map(|tables| self.least_flow_ms(*tables)).max();
+                // The drain is over about two seconds after the last table has gone, and the next one can begin once the
+                // old process has left the list: the restart falls into that time.
+                let hold = 5_000_u64.saturating_sub(mean(rates.restart_ms) + mean(rates.boot_ms));
+                drain.map_or(0, |ms| ms + 2_000) + hold
+            }
             Component::Ticdc => {
                 let drain = drained_from.iter().map(|tables| self.least_drain_ms(*tables)).max();
                 drain.unwrap_or(0) + mean(rates.ready_ms) + mean(rates.registration_ms)
@@ -108,15 +115,26 @@ impl World {
 
     /// How long a changefeed needs to move this many tables, ten at a time: a batch lasts as long as its slowest one.
     fn least_drain_ms(&self, tables: usize) -> u64 {
-        let rates = &self.rates;
-        let width = rates.move_ms.max - rates.move_ms.min;
-        let batch = |size: usize| {
-            let size = u64::try_from(size).unwrap_or(0);
-            rates.move_ms.min + width * size / (size + 1)
+        let full = u64::try_from(tables / self.rates.concurrency).unwrap_or(0);
+        let rest = tables % self.rates.concurrency;
+        full * self.batch_ms(self.rates.concurrency) + if rest > 0 { self.batch_ms(rest) } else { 0 }
+    }
+
+    /// The same for a maintainer of the new architecture, which orders the next move as soon as one has ended: only the
+    /// last ones have to be waited for.
+    fn least_flow_ms(&self, tables: usize) -> u64 {
+        let Some(before) = tables.checked_sub(1) else {
+            return 0;
         };
-        let full = u64::try_from(tables / rates.concurrency).unwrap_or(0);
-        let rest = tables % rates.concurrency;
-        full * batch(rates.concurrency) + if rest > 0 { batch(rest) } else { 0 }
+        let full = u64::try_from(before / self.rates.concurrency).unwrap_or(0);
+        let last = before % self.rates.concurrency + 1;
+        full * u64::midpoint(self.rates.move_ms.min, self.rates.move_ms.max) + self.batch_ms(last)
+    }
+
+    fn batch_ms(&self, size: usize) -> u64 {
+        let width = self.rates.move_ms.max - self.rates.move_ms.min;
+        let size = u64::try_from(size).unwrap_or(0);
+        self.rates.move_ms.min + width * size / (size + 1)
     }
 
     /// Whether anything is running at this process that could be stopped: for the control server's answers.
