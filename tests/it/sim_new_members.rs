@@ -131,9 +131,9 @@ fn a_started_capture_answers_before_it_is_in_any_list() {
     while listed(&mut world, B) == 0 {
         pass(&mut world, 10);
         if world.is_listening(process) {
-            unlisted += 10
+            unlisted += 10;
         } else {
-            refused += 10
+            refused += 10;
         }
         assert!(refused + unlisted < 2_000);
     }

@@ -69,6 +69,9 @@ impl World {
     /// A capture has joined: it reports to the coordinator soon, and gets no tables for long.
     pub(super) fn greet(&mut self, instance: usize) {
         let cluster = self.instances[instance].cluster;
+        if self.coordinator(cluster).is_none() {
+            return;
+        }
         let hears_at = self.now + self.rng.range(50, 150);
         let even_from = self.now + self.rates.balance_ms;
         if let Some(coordinator) = self.coordinator_mut(cluster) {
