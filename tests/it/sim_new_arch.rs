@@ -220,22 +220,43 @@ fn the_coordinator_is_not_drained_and_alone_there_is_no_other_answer() {
 
 #[test]
 fn a_restarted_capture_stays_empty_for_long_and_is_filled_in_the_end() {
+    // Wherever in the balancing period that is.
+    for wait in 0..12 {
+        let mut world = world(&new_lab("", ""));
+        pass(&mut world, wait * 5_000);
+        let id = id_at(&mut world, B);
+        drain_to_zero(&mut world, &id);
+        world.restart(B, Some("v8.5.4"), false).unwrap();
+        pass(&mut world, 7_500);
+        assert_eq!(world.captures_of(0).len(), 3);
+        assert_eq!(liveness(&mut world, B), 0);
+        for _ in 0..55 {
+            pass(&mut world, 1_000);
+            assert_eq!(tables(&mut world)[B], 0);
+        }
+        pass(&mut world, 90_000);
+        assert_eq!(tables(&mut world)[B], 80);
+        let referee = world.referee();
+        assert_eq!((referee.stops[0].tables, referee.stops[0].was_owner), (0, false));
+        assert!(world.left_stopping().is_empty());
+    }
+}
+
+#[test]
+fn nothing_is_balanced_while_a_drained_capture_is_there() {
     let mut world = world(&new_lab("", ""));
     let id = id_at(&mut world, B);
     drain_to_zero(&mut world, &id);
-    world.restart(B, Some("v8.5.4"), false).unwrap();
-    pass(&mut world, 7_500);
-    assert_eq!(world.captures_of(0).len(), 3);
-    assert_eq!(liveness(&mut world, B), 0);
-    for _ in 0..55 {
-        pass(&mut world, 1_000);
-        assert_eq!(tables(&mut world)[B], 0);
-    }
-    pass(&mut world, 90_000);
-    assert_eq!(tables(&mut world)[B], 80);
-    let referee = world.referee();
-    assert_eq!((referee.stops[0].tables, referee.stops[0].was_owner), (0, false));
-    assert!(world.left_stopping().is_empty());
+    world.stop(C, true).unwrap();
+    pass(&mut world, 8_000);
+    world.start(C, None).unwrap();
+    pass(&mut world, 150_000);
+    let all = tables(&mut world);
+    assert_eq!((all[A], all[B], all[C]), (240, 0, 0), "a third one came back empty and gets nothing");
+    world.restart(B, None, false).unwrap();
+    pass(&mut world, 200_000);
+    let all = tables(&mut world);
+    assert_eq!((all[A], all[B], all[C]), (80, 80, 80));
 }
 
 #[test]

@@ -183,6 +183,8 @@ fn a_crash_of_the_coordinator_in_a_drain() {
     assert_eq!(world.owner_view(slot), OwnerView::Serving(0));
     let gap = world.max_no_owner_ms();
     assert!((8_000..=9_200).contains(&gap), "{gap}");
+    pass(&mut world, 3_500);
+    assert_eq!(listed(&mut world, &first), 1, "its successor lists it for the usual five seconds");
     while listed(&mut world, &first) == 1 {
         assert_eq!(count(&mut world, &id), 1, "while the dead one is listed");
         assert_eq!(world.dispatchers(0), None);
