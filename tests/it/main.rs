@@ -19,6 +19,8 @@ mod sim_http;
 #[cfg(test)]
 mod sim_new_arch;
 #[cfg(test)]
+mod sim_new_http;
+#[cfg(test)]
 mod sim_new_members;
 #[cfg(test)]
 mod sim_scenario;

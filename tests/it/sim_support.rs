@@ -83,9 +83,14 @@ pub(crate) async fn control(url: &str, action: &str, body: Value) -> Raw {
 
 pub(crate) async fn try_ask(address: &str, method: &str, path: &str, body: &str) -> std::io::Result<Raw> {
     let address = address.trim_start_matches("http://");
+    ask_as(address, address, method, path, body).await
+}
+
+/// Asks with a `Host` header of one's own.
+pub(crate) async fn ask_as(address: &str, host: &str, method: &str, path: &str, body: &str) -> std::io::Result<Raw> {
     let mut stream = TcpStream::connect(address).await?;
     let head = format!(
-        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     stream.write_all(head.as_bytes()).await?;
