@@ -16,8 +16,8 @@ const NOBODY: [&str; 2] = ["00000000-0000-0000-0000-000000000000", "nope"];
 const WHOLE: usize = 2_048;
 
 /// One situation and the recordings made in it, in their order.
-struct Situation {
-    names: &'static [&'static str],
+pub(super) struct Situation {
+    pub(super) names: &'static [&'static str],
 }
 
 const REST: Situation = Situation {
@@ -190,17 +190,17 @@ pub(crate) fn names() -> Vec<String> {
 
 /// Who plays whom: the addresses and ids of a recording, and those of the simulator.
 #[derive(Default)]
-struct Cast {
-    texts: BTreeMap<String, String>,
+pub(super) struct Cast {
+    pub(super) texts: BTreeMap<String, String>,
 }
 
 impl Cast {
-    fn of(pairs: &[(&str, &str)]) -> Self {
+    pub(super) fn of(pairs: &[(&str, &str)]) -> Self {
         Self { texts: pairs.iter().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect() }
     }
 
     /// In one pass, because a simulated id may look like a recorded one.
-    fn played(&self, text: &str) -> String {
+    pub(super) fn played(&self, text: &str) -> String {
         let (mut out, mut rest) = (String::new(), text);
         while let Some(next) = rest.chars().next() {
             let found = self.texts.iter().find_map(|(from, to)| Some((to, rest.strip_prefix(from.as_str())?)));
@@ -221,7 +221,7 @@ impl Cast {
 }
 
 /// Asks the simulator what was asked of the real server, and compares.
-async fn compare(folder: &str, situation: &Situation, cast: &Cast) {
+pub(super) async fn compare(folder: &str, situation: &Situation, cast: &Cast) {
     for name in situation.names {
         let recording = recorded(&format!("{folder}/{name}"));
         let request = &recording["request"];
