@@ -91,7 +91,7 @@ pub(super) fn answer(world: &mut World, cluster: usize, call: &Call) -> Reply {
         Call::Changefeeds { version, state, .. } => feeds::changefeeds(world, cluster, *version, state),
         Call::Changefeed { feed, .. } => feeds::with_feed(world, cluster, feed, feeds::detail),
         Call::FeedStatus(feed) => feeds::with_feed(world, cluster, feed, feeds::status),
-        Call::Synced(feed) => feeds::with_feed(world, cluster, feed, super::feeds::synced),
+        Call::Synced(feed) => feeds::with_feed(world, cluster, feed, feeds::synced),
         Call::Pause { version, feed } => feeds::with_feed(world, cluster, feed, |world, index| {
             world.change_feed(index, Change::Pause);
             accepted(*version)
