@@ -147,27 +147,27 @@ pub(super) async fn ended(lab: &Lab, n: usize, via: usize, recording: &Value) {
     let (id, address) = (lab.id(n), lab.at(n).to_owned());
     lab.sim.world(|world| world.stop(&address, false).expect("it runs"));
     let process = lab.sim.world(|world| world.find(&address).unwrap());
-    let (mut is, mut left_at, mut is_liveness) = (Vec::new(), None, Vec::new());
-    for n in 0..110 {
+    let (mut is, mut is_liveness) = (Vec::new(), Vec::new());
+    for _ in 0..110 {
         let alive = lab.sim.world(|world| world.is_running(process));
         let is_listed = listed(lab, via).await.contains(&id);
         if let Some(status) = try_ask(&address, "GET", "/api/v2/status", "").await.ok().filter(|it| it.status == 200) {
             is_liveness.extend(status.json()["liveness"].as_i64());
         }
-        if !is_listed && left_at.is_none() {
-            left_at = Some(n * 50);
-        }
         is.push((alive, is_listed));
         lab.advance(50).await;
     }
-    assert_eq!(states(is), was);
     // Of some the port was closed already in the first look.
     assert!(liveness.is_empty() || states(is_liveness) == liveness);
-    let end = |run: &Value, key: &str| run[key].as_u64().unwrap();
-    let first = runs.iter().position(|run| run["listed"] == false).unwrap();
-    let (last_seen, first_missed) = (end(&runs[first - 1], "to_ms"), end(&runs[first], "from_ms"));
-    let left_at = left_at.expect("it leaves the list");
-    assert!((last_seen - 50..=first_missed + 50).contains(&left_at), "{left_at} of {last_seen} to {first_missed}");
+    // From its end to the first look that missed it. All was sampled, there and here.
+    let dead = is.iter().position(|it| !it.0).unwrap() as u64;
+    let gone = is.iter().position(|it| !it.1).expect("it leaves the list") as u64;
+    let held = (gone - dead) * 50;
+    let ms = |run: usize, key: &str| runs[run][key].as_u64().unwrap();
+    let last = runs.iter().rposition(|run| run["listed"] == true).unwrap();
+    let (least, most) = (ms(last, "to_ms") - ms(1, "from_ms"), ms(last + 1, "from_ms") - ms(0, "to_ms"));
+    assert!((least - 50..=most + 50).contains(&held), "{held} of {least} to {most}");
+    assert_eq!(states(is), was);
 }
 
 /// Starts a node where one ended, and looks every 10 ms: refused, then everything is answered, and then it is in the
@@ -185,7 +185,7 @@ pub(super) async fn started(lab: &Lab, n: usize, old: &str, recording: &Value) {
     ];
     let address = lab.at(n).to_owned();
     lab.sim.world(|world| world.start(&address, None).expect("it is down"));
-    let via = if n == 0 { 1 } else { 0 };
+    let via = usize::from(n == 0);
     let before = listed(lab, via).await;
     let mut seen = vec![Vec::new(); probes.len()];
     let (mut members, mut ready_at) = (Vec::new(), None);

@@ -65,8 +65,8 @@ async fn a_killed_node_with_a_maintainer() {
         let health = get(lab.at(0), "/api/v2/health").await;
         let status = |status: u16| Some(u64::from(status));
         is.push((is_listed, counts.is_some(), status(detail.status), Some(tables), status(health.status)));
-        left_at = left_at.or((!is_listed).then_some(step * 100));
-        back_at = back_at.or((!is_listed && counts.is_some()).then_some(step * 100));
+        left_at = left_at.or_else(|| (!is_listed).then_some(step * 100));
+        back_at = back_at.or_else(|| (!is_listed && counts.is_some()).then_some(step * 100));
         lab.advance(100).await;
     }
     assert_eq!(states(is), was);

@@ -75,7 +75,7 @@ async fn a_node_waits_beside_classic_captures_and_takes_over_after_them() {
             answers.push(answer.map(|it| u64::from(it.status)));
         }
         let list = listed(&lab, 0).await;
-        left_at = left_at.or((!list.contains(&drained)).then_some(n * 100));
+        left_at = left_at.or_else(|| (!list.contains(&drained)).then_some(n * 100));
         is.push((answers.try_into().unwrap(), list.len(), Some(200), Some(200)));
         lab.advance(100).await;
     }
@@ -96,13 +96,13 @@ async fn a_node_waits_beside_classic_captures_and_takes_over_after_them() {
     let mut is = Vec::new();
     let mut taken_at = None;
     let mut tables = Vec::new();
-    for n in 0..50_u64 {
+    for n in 0..200_u64 {
         let status = get(&address, "/api/v2/status").await;
         let health = get(&address, "/api/v2/health").await;
         // The first look was at an owner that had closed its port already; here it may answer until it is gone.
         if health.status != 200 || taken_at.is_some() || n * 10 > 60 {
             is.push((Some(u64::from(status.status)), Some(u64::from(health.status))));
-            taken_at = taken_at.or((health.status == 200).then_some(n * 10));
+            taken_at = taken_at.or_else(|| (health.status == 200).then_some(n * 10));
         }
         // 113: just after it took over, the maintainer is there and no table is.
         let answer = get(&address, "/api/v2/changefeeds/cf-a/tables").await;
