@@ -305,12 +305,13 @@ async fn a_drain_that_nobody_asks_for_again_stands_still_under_the_new_coordinat
     assert!(after(&is) + 400 >= after(&was), "{} against {}", after(&is), after(&was));
 }
 
+/// What a drain answered, how many were listed, the liveness of the target from draining on, as the first look of the
+/// recording was too late for alive, and whether the tables call answered.
+type State = (String, Option<u64>, i64, bool);
+
 #[tokio::test]
 async fn a_coordinator_that_is_killed_in_a_drain_may_leave_a_false_zero() {
     let recording = recorded("cdc-new-more/09-coordinator-killed-mid-drain");
-    // What the drain answered, how many were listed, the liveness from draining on, as the first look of the recording
-    // was too late for alive, and whether the tables call answered.
-    type State = (String, Option<u64>, i64, bool);
     let said = |status: u64, body: &Value| match body["current_table_count"].as_u64() {
         Some(count @ (0..=1)) => format!("{status} {count}"),
         Some(_) => format!("{status} counted"),

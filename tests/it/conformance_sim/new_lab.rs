@@ -164,8 +164,8 @@ pub(super) async fn ended(lab: &Lab, n: usize, via: usize, recording: &Value) {
     let gone = is.iter().position(|it| !it.1).expect("it leaves the list") as u64;
     let held = (gone - dead) * 50;
     let ms = |run: usize, key: &str| runs[run][key].as_u64().unwrap();
-    let last = runs.iter().rposition(|run| run["listed"] == true).unwrap();
-    let (least, most) = (ms(last, "to_ms") - ms(1, "from_ms"), ms(last + 1, "from_ms") - ms(0, "to_ms"));
+    let seen = runs.iter().rposition(|run| run["listed"] == true).unwrap();
+    let (least, most) = (ms(seen, "to_ms") - ms(1, "from_ms"), ms(seen + 1, "from_ms") - ms(0, "to_ms"));
     assert!((least - 50..=most + 50).contains(&held), "{held} of {least} to {most}");
     assert_eq!(states(is), was);
 }
