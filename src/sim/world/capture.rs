@@ -79,7 +79,7 @@ impl World {
         if was_owner {
             self.vacate(cluster);
         } else if registered {
-            let most = if self.is_new(instance) { 5_100 } else { 5_150 };
+            let most = if self.is_new(instance) { 5_050 } else { 5_150 };
             let in_ms = self.rng.range(5_000, most);
             self.plan_drop(instance, in_ms);
         }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::sim::scenario::Architecture;
+
 use super::World;
 use super::tidb::Health;
 
@@ -54,8 +56,12 @@ pub struct CaptureState {
 pub struct FeedSnapshot {
     /// Its id.
     pub id: String,
-    /// Its namespace.
-    pub namespace: String,
+    /// Its namespace (classic).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Its keyspace (new architecture).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keyspace: Option<String>,
     /// Its `TiCDC` cluster.
     pub cluster_id: String,
     /// Its state, in the servers' word.
@@ -219,9 +225,11 @@ impl World {
         for feed in 0..self.feeds.len() {
             let checkpoint = self.checkpoint_of(feed);
             let it = &self.feeds[feed];
+            let is_new = self.clusters[it.cluster].architecture == Architecture::New;
             list.push(FeedSnapshot {
                 id: it.id.clone(),
-                namespace: it.namespace.clone(),
+                namespace: (!is_new).then(|| it.namespace.clone()),
+                keyspace: is_new.then(|| it.namespace.clone()),
                 cluster_id: self.clusters[it.cluster].id.clone(),
                 state: it.state.as_str(),
                 checkpoint_ts: tso(checkpoint),
@@ -232,7 +240,9 @@ impl World {
                     .map(|error| ErrorState { code: error.code.clone(), message: error.message.clone() }),
             });
         }
-        list.sort_by(|a, b| (&a.cluster_id, &a.namespace, &a.id).cmp(&(&b.cluster_id, &b.namespace, &b.id)));
+        list.sort_by(|a, b| {
+            (&a.cluster_id, &a.namespace, &a.keyspace, &a.id).cmp(&(&b.cluster_id, &b.namespace, &b.keyspace, &b.id))
+        });
         list
     }
 
