@@ -68,7 +68,7 @@ pub struct Look {
     tiroll demo --scenario busy       20 captures, 10,000 tables\n  \
     tiroll demo --headless            the same as plain text, without a terminal")]
 pub struct Demo {
-    /// A built-in scenario (small, busy, leftover) or a scenario file
+    /// A built-in scenario (small, busy, leftover, new-arch, new-arch-busy, mixed) or a scenario file
     #[arg(long, default_value = "small", value_name = "NAME|FILE")]
     pub scenario: String,
     /// How many times faster than life the simulated cluster runs
@@ -90,7 +90,7 @@ pub struct Demo {
 #[command(after_help = "Example:\n  tiroll sim --scenario small --speed 20\n\n\
     As soon as every process listens, the addresses and the control URL are printed; it runs until stopped.")]
 pub struct Sim {
-    /// A built-in scenario (small, busy, leftover) or a scenario file
+    /// A built-in scenario (small, busy, leftover, new-arch, new-arch-busy, mixed) or a scenario file
     #[arg(long, value_name = "NAME|FILE")]
     pub scenario: String,
     /// How many times faster than life the simulated cluster runs

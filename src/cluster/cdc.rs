@@ -28,6 +28,22 @@ impl Architecture {
             Self::New => "new",
         }
     }
+
+    /// What the field calls the capture that schedules the others; the wire says `is_owner` in both.
+    pub const fn owner(self) -> &'static str {
+        match self {
+            Self::Classic => "owner",
+            Self::New => "coordinator",
+        }
+    }
+
+    /// The same with its article.
+    pub const fn an_owner(self) -> &'static str {
+        match self {
+            Self::Classic => "an owner",
+            Self::New => "a coordinator",
+        }
+    }
 }
 
 /// Whether a capture takes tables and owner duty, by its own word. It only ever goes down while the process lives.
@@ -96,6 +112,13 @@ pub struct NodeStatus {
     pub liveness: LivenessReading,
     /// The architecture it runs, as found by two signals.
     pub architecture: Architecture,
+}
+
+impl NodeStatus {
+    /// The cluster it belongs to. Releases that do not name theirs have only the default one (contract section 0).
+    pub fn cluster(&self) -> ClusterId {
+        self.cluster_id.clone().unwrap_or_default()
+    }
 }
 
 /// One entry of the owner's list of captures. The list has neither version nor liveness and keeps the dead for 5 s

@@ -12,6 +12,8 @@ pub enum Command {
     Continue,
     /// Start nothing new; what the servers already do goes on and stays visible.
     Pause,
+    /// New architecture, in a person's pause: ask for a drain that was lost with its coordinator once more.
+    AskAgain,
     /// Try the phase that asked for a person again.
     Retry,
     /// Give the phase that ran into its deadline as much time again.
@@ -32,10 +34,11 @@ pub enum Command {
 
 impl Command {
     /// Every command, in the order help shows them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Step,
         Self::Continue,
         Self::Pause,
+        Self::AskAgain,
         Self::Retry,
         Self::Wait,
         Self::Confirm,
@@ -52,6 +55,7 @@ impl Command {
             Self::Step => "step",
             Self::Continue => "continue",
             Self::Pause => "pause",
+            Self::AskAgain => "ask_again",
             Self::Retry => "retry",
             Self::Wait => "wait",
             Self::Confirm => "confirm",
@@ -69,6 +73,7 @@ impl Command {
             Self::Step => "run the next phase, then wait",
             Self::Continue => "run on until something needs a person",
             Self::Pause => "start nothing new; the servers go on with what they have",
+            Self::AskAgain => "while paused: ask for a drain that was lost with its coordinator",
             Self::Retry => "try the waiting phase again",
             Self::Wait => "give the waiting phase as much time again",
             Self::Confirm => "say that the hand-over has been done",

@@ -16,6 +16,8 @@ pub struct State {
     is_auto: bool,
     is_paused: bool,
     is_granted: bool,
+    /// A person who paused said to ask for the drain once more.
+    asks_again: bool,
     question: Option<Question>,
     /// A machine asked for its deadline to count from now.
     pub(super) reset_spent: bool,
@@ -40,6 +42,7 @@ impl State {
             is_auto,
             is_paused: false,
             is_granted: false,
+            asks_again: false,
             question: None,
             reset_spent: false,
             aborted: None,
@@ -64,6 +67,21 @@ impl State {
     /// Whether anything may be sent.
     pub fn may_act(&self) -> bool {
         self.is_going() && !self.is_paused && self.question.is_none()
+    }
+
+    /// Whether a question holds it, and no person's pause.
+    pub fn is_held_by_question(&self) -> bool {
+        self.is_going() && !self.is_paused && self.question.is_some()
+    }
+
+    /// Whether a person who paused said to ask for the drain once more.
+    pub fn is_told_to_ask_again(&self) -> bool {
+        self.is_going() && self.asks_again
+    }
+
+    /// It has been asked for.
+    pub const fn use_ask_again(&mut self) {
+        self.asks_again = false;
     }
 
     /// Whether the next phase may begin.
@@ -158,11 +176,23 @@ impl Engine {
                     no("a phase is running; step again when it is over")
                 }
                 (Command::Pause | Command::Step | Command::Continue, None) => Ok(()),
+                (Command::AskAgain, None) => self.ask_again_permission(),
                 (Command::Retry | Command::Wait | Command::Confirm, None) => no("nothing is being asked"),
                 (Command::Recover | Command::Start | Command::Finish | Command::Close, None) => {
                     no("that is offered after an abort")
                 }
             },
+        }
+    }
+
+    /// Only where a pause keeps a lost drain from being asked for: everywhere else the rollout asks by itself.
+    fn ask_again_permission(&self) -> Permission {
+        let asks = self.active.as_ref().is_some_and(super::runner::Active::is_drain_of_visit);
+        let has_changed = self.visit.as_ref().is_some_and(|visit| self.has_coordinator_changed(visit));
+        match (self.state.is_paused, asks && has_changed) {
+            (true, true) => Ok(()),
+            (false, true) => Err("the rollout asks by itself; it is not paused".to_owned()),
+            (_, false) => Err("no drain was lost: the coordinator has not changed in the middle of one".to_owned()),
         }
     }
 
@@ -174,6 +204,7 @@ impl Engine {
     fn obey(&mut self, command: Command, who: &Who) {
         match command {
             Command::Step => {
+                self.state.use_ask_again();
                 self.state.is_auto = false;
                 self.state.is_granted = self.active.is_none();
                 self.state.is_paused = false;
@@ -183,7 +214,11 @@ impl Engine {
                 self.state.is_auto = true;
                 self.state.is_paused = false;
             }
-            Command::Pause => self.state.is_paused = true,
+            Command::Pause => {
+                self.state.use_ask_again();
+                self.state.is_paused = true;
+            }
+            Command::AskAgain => self.state.asks_again = true,
             Command::Retry => {
                 self.resume_asking();
                 self.retry_active();

@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::engine::Engine;
-use super::evidence::{Verdict, judge_round};
+use super::engine::{Engine, Visit};
+use super::event::Fact;
+use super::evidence::Carried;
 use super::view::DrainView;
-use crate::cluster::{CaptureId, ChangefeedId, Timestamp};
+use crate::cluster::{Architecture, CaptureId, Timestamp};
 
 /// Counts kept for the sparkline.
 const HISTORY: usize = 240;
@@ -20,14 +21,16 @@ pub struct DrainRecord {
     pub capture: CaptureId,
     /// Its address.
     pub address: String,
-    /// The last count.
+    /// The last count of tables.
     pub count: Option<u64>,
+    /// The last answer of the new architecture, which counts remaining work.
+    pub work: Option<u64>,
     /// The highest count: the bar's whole. A count may rise (field report 5), so it is no first reading.
     pub baseline: u64,
     counted_at: Option<Timestamp>,
     started_at: Timestamp,
     samples: VecDeque<(Timestamp, u64)>,
-    by_changefeed: Vec<(ChangefeedId, u64)>,
+    by_changefeed: Carried,
     waiting_for: String,
     is_done: bool,
 }
@@ -39,6 +42,7 @@ impl DrainRecord {
             capture,
             address,
             count: None,
+            work: None,
             baseline: 0,
             counted_at: None,
             started_at: now,
@@ -87,6 +91,7 @@ impl DrainRecord {
             capture: self.capture.clone(),
             address: self.address.clone(),
             count: self.count,
+            work: self.work,
             baseline: self.baseline,
             counted_at: self.counted_at,
             started_at: self.started_at,
@@ -101,17 +106,47 @@ impl DrainRecord {
 }
 
 impl Engine {
-    /// What a round saw still there.
-    pub(super) fn drain_by_changefeed(&mut self, list: Vec<(ChangefeedId, u64)>) {
-        let at = self.picture.cdc.as_ref().map(|sweep| sweep.begun);
-        let is_silent = !self.state.may_act();
-        if let Some(record) = &mut self.drain {
-            // While nothing may be sent the drain is not asked for, so the count comes from the rounds.
-            if let Some(at) = at.filter(|_| is_silent) {
-                record.count(list.iter().map(|(_, count)| count).sum(), at);
-            }
-            record.by_changefeed = list;
+    /// A classic drain was answered with tables: takes the count into the live drain and says it aloud if it changed.
+    pub(super) fn drain_counted(&mut self, count: u64, at: Timestamp) {
+        let Some(record) = &mut self.drain else { return };
+        let has_changed = record.count != Some(count);
+        record.count(count, at);
+        if has_changed {
+            self.say_progress();
         }
+    }
+
+    /// The new architecture answered a drain with remaining work, which is no count of tables.
+    pub(super) fn drain_worked(&mut self, work: u64) {
+        let Some(record) = &mut self.drain else { return };
+        if record.work.replace(work) != Some(work) {
+            self.say_progress();
+        }
+    }
+
+    /// What a round saw still there. It is the count where the call gives none: in the new architecture, and while
+    /// nothing may be sent.
+    pub(super) fn drain_seen(&mut self, visit: &Visit, there: Carried, at: Timestamp) {
+        let is_count = visit.architecture == Architecture::New || !self.state.may_act();
+        let Some(record) = &mut self.drain else { return };
+        let sum = there.iter().map(|(_, count)| count).sum();
+        let has_changed = is_count && record.count != Some(sum);
+        if is_count {
+            record.count(sum, at);
+        }
+        record.by_changefeed = there;
+        if has_changed {
+            self.say_progress();
+        }
+    }
+
+    fn say_progress(&mut self) {
+        let step = self.cursor.0;
+        let Some(record) = &self.drain else { return };
+        // Before anything was counted there is nothing to be told of.
+        let Some(count) = record.count else { return };
+        let (target, of, work) = (record.address.clone(), record.baseline, record.work);
+        self.emit(Fact::DrainProgress { step, target, count, of, work });
     }
 
     /// What the drain waits for.
@@ -134,15 +169,16 @@ impl Engine {
         if !self.is_aborted() {
             return;
         }
-        let (Some(visit), Some(sweep)) = (&self.visit, &self.picture.cdc) else { return };
+        let Some(visit) = self.visit.clone() else { return };
+        let Some(round) = self.round(&visit) else { return };
+        let begun = round.sweep.begun;
         let is_it = self.drain.as_ref().is_some_and(|record| record.capture == visit.old_id && !record.is_done);
-        let is_new = self.drain.as_ref().and_then(|record| record.counted_at).is_none_or(|at| sweep.begun > at);
-        let Some(group) = self.picture.groups.get(&visit.cluster).filter(|_| is_it && is_new) else { return };
-        let stands = self.policy.owner_stands;
-        match judge_round(sweep, &visit.cluster, &visit.old_id, group.owner_since, &group.known, stands) {
-            Verdict::Empty => self.drain_by_changefeed(Vec::new()),
-            Verdict::Carries(list) => self.drain_by_changefeed(list),
-            Verdict::Unknown(_) => {}
+        let is_new = self.drain.as_ref().and_then(|record| record.counted_at).is_none_or(|at| begun > at);
+        if is_it
+            && is_new
+            && let Some(there) = round.tables_there()
+        {
+            self.drain_seen(&visit, there, begun);
         }
     }
 }

@@ -12,15 +12,17 @@ use super::control::State;
 use super::drain_record::DrainRecord;
 use super::effect::{Action, ActionOutcome, Call, CallAnswer, Cut, Effect, EffectId, Input, Pace, Watch};
 use super::event::{Event, Fact, PlannedStep, Weight};
-use super::evidence::is_fresh;
 use super::obligation::Obligation;
+use super::phase::drain::Asked;
 use super::phase::tidb::Before;
 use super::picture::Picture;
 use super::plan::{Planned, Step, Target, plan_upgrade};
 use super::policy::Policy;
 use super::runner::Active;
 use super::view::{Ending, Outcome, StepKind, TableNames};
-use crate::cluster::{Address, CaptureId, ChangefeedId, ChangefeedState, ClusterId, Timestamp, Tso, Version};
+use crate::cluster::{
+    Address, Architecture, CaptureId, ChangefeedId, ChangefeedState, ClusterId, Timestamp, Tso, Version,
+};
 
 /// What is asked of the engine.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +56,8 @@ pub struct Visit {
     pub old_id: CaptureId,
     /// The address it is asked at.
     pub address: Address,
+    /// Which `TiCDC` it is: drain, liveness and tables differ.
+    pub architecture: Architecture,
     /// Its version before the restart.
     pub old_version: Version,
     /// Its process id before the restart.
@@ -120,8 +124,8 @@ pub struct Engine {
     pub(super) ended_at: Option<Timestamp>,
     pub(super) reading_since: Option<Timestamp>,
     pub(super) opening_since: Option<Timestamp>,
-    /// When a drain was last asked for, by any phase: never more than once a second.
-    pub(super) drain_sent_at: Option<Timestamp>,
+    /// The last drain request, by any phase: never more than one a second.
+    pub(super) asked_drain: Option<Asked>,
     pub(super) in_flight: BTreeMap<EffectId, bool>,
     answers: BTreeMap<EffectId, (Timestamp, CallAnswer)>,
     outcomes: BTreeMap<EffectId, ActionOutcome>,
@@ -157,7 +161,7 @@ impl Engine {
             ended_at: None,
             reading_since: None,
             opening_since: None,
-            drain_sent_at: None,
+            asked_drain: None,
             in_flight: BTreeMap::new(),
             answers: BTreeMap::new(),
             outcomes: BTreeMap::new(),
@@ -387,11 +391,6 @@ impl Engine {
         self.emit(Fact::Noted { weight: Weight::Info, text });
     }
 
-    /// Whether the newest sweep of `TiCDC` may pass a gate.
-    pub(super) fn is_fresh(&self) -> bool {
-        is_fresh(&self.picture, self.now, self.policy.stale_after)
-    }
-
     /// How old a reading may be to pass a gate now.
     pub(super) fn fresh_within(&self) -> Duration {
         self.picture.fresh_within(self.policy.stale_after)
@@ -431,11 +430,6 @@ impl Engine {
                 }
             }
         }
-    }
-
-    /// Whether the drain may be asked for again by now.
-    pub(super) fn drain_is_due(&self) -> bool {
-        self.drain_sent_at.is_none_or(|at| self.now.since(at) >= self.policy.zeros_apart)
     }
 
     /// Whether anything may be sent.

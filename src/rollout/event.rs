@@ -55,16 +55,18 @@ pub enum Fact {
         /// The phase.
         phase: PhaseKind,
     },
-    /// A drain answered with another number.
+    /// A drain has come further, or answered with another number.
     DrainProgress {
         /// Index of the step in the plan.
         step: usize,
         /// The node.
         target: String,
-        /// Tables left, by the drain call.
+        /// Tables left: by the classic drain call, in the new architecture by the tables call.
         count: u64,
         /// The highest number seen.
         of: u64,
+        /// New architecture: remaining work by the drain call, which is no count of tables.
+        work: Option<u64>,
     },
     /// A phase ended.
     PhaseEnded {
@@ -198,8 +200,12 @@ impl Fact {
             Self::PhaseStarted { step, target, phase } => {
                 json!({ "step": step, "target": target, "phase": phase.name() })
             }
-            Self::DrainProgress { step, target, count, of } => {
-                json!({ "step": step, "target": target, "count": count, "of": of })
+            Self::DrainProgress { step, target, count, of, work } => {
+                let mut data = json!({ "step": step, "target": target, "count": count, "of": of });
+                if let Some(work) = work {
+                    data["work"] = json!(work);
+                }
+                data
             }
             Self::PhaseEnded { step, target, phase, outcome, evidence, took_ms } => json!({
                 "step": step, "target": target, "phase": phase.name(), "outcome": outcome,
@@ -238,8 +244,9 @@ impl Fact {
                 format!("{operation} {from} → {to} by {executor}{mark}: {} steps", steps.len())
             }
             Self::PhaseStarted { target, phase, .. } => format!("{target}: {} begins", phase.word()),
-            Self::DrainProgress { target, count, of, .. } => {
-                format!("{target}: {count} of {of} left to move")
+            Self::DrainProgress { target, count, of, work, .. } => {
+                let work = work.map_or_else(String::new, |work| format!(" (remaining work: {work})"));
+                format!("{target}: {count} of {of} left to move{work}")
             }
             Self::PhaseEnded { target, phase, outcome, evidence, .. } => {
                 format!("{target}: {} {outcome}: {evidence}", phase.word())

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::command::Command;
 use super::engine::Engine;
 use super::phase::{Flow, ask};
+use super::view::Question;
 use crate::cluster::units::spoken;
 
 /// The guards there are.
@@ -22,6 +23,10 @@ pub enum Guard {
 
 impl Guard {
     const ALL: [Self; 3] = [Self::NoOwner, Self::TwoOwners, Self::NothingRead];
+
+    fn of(question: &Question) -> Option<Self> {
+        Self::ALL.into_iter().find(|guard| guard.reason() == question.reason)
+    }
 
     /// The stable name of its question.
     pub const fn reason(self) -> &'static str {
@@ -94,10 +99,27 @@ impl Engine {
         (held >= limit.max(self.fresh_within())).then_some(held)
     }
 
+    /// The guard that asks at the moment.
+    fn asking_guard(&self) -> Option<Guard> {
+        self.state.question().and_then(Guard::of)
+    }
+
+    /// Whether a question must wait, since a guard asks: answered first, it would be forgotten.
+    pub(super) fn is_kept_by_guard(&self, question: &Question) -> bool {
+        self.asking_guard().is_some() && Guard::of(question).is_none()
+    }
+
+    /// The phase that asked has come to its end. A guard's question stands whichever phase runs: only a person answers
+    /// it, and the next phase waits for that.
+    pub(super) fn withdraw_of_phase(&mut self) {
+        if self.asking_guard().is_none() {
+            self.state.withdraw();
+        }
+    }
+
     /// Takes *continue* as the answer to a guard; says whether there was one.
     pub(super) fn acknowledge_guard(&mut self) -> bool {
-        let Some(question) = self.state.question() else { return false };
-        let Some(guard) = Guard::ALL.into_iter().find(|guard| guard.reason() == question.reason) else { return false };
+        let Some(guard) = self.asking_guard() else { return false };
         self.guards.acknowledged.insert(guard);
         self.resume_asking();
         true

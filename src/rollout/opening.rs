@@ -4,7 +4,7 @@
 use super::engine::{Engine, FeedBefore, Visit};
 use super::obligation::Debt;
 use super::phase::{Flow, ask};
-use super::plan::{Phase, Step, Target};
+use super::plan::{Phase, Step, Target, owner_note};
 use super::view::{PhaseKind, PhaseState, StepKind};
 use crate::cluster::{Address, ClusterId};
 
@@ -161,7 +161,9 @@ impl Engine {
             return Some("the last reading of TiCDC is too old".to_owned());
         }
         let Some(visit) = self.look_at(cluster, address, step.kind) else {
-            return Some(format!("the id, the version or the changefeeds of {address} could not be read"));
+            return Some(format!(
+                "the id, the version or the changefeeds of {address} could not be read, or it is in no list"
+            ));
         };
         if step.kind == StepKind::Recover && self.drained_at(address).is_some_and(|drained| drained != &visit.old_id) {
             return Some(format!(
@@ -209,7 +211,7 @@ impl Engine {
                 _ => {}
             }
             if is_owner {
-                "owner, last".clone_into(&mut step.note);
+                owner_note(visit.architecture).clone_into(&mut step.note);
             } else if step.kind == StepKind::Capture {
                 step.note.clear();
             }
@@ -223,6 +225,11 @@ impl Engine {
         let sweep = self.picture.cdc.as_ref()?;
         let status = sweep.node_at(address)?.status.as_ref().ok()?;
         let group = self.picture.groups.get(cluster)?;
+        // What answers and is in no list is no member: it has not joined yet, or is of the other architecture.
+        let id = status.id.clone()?;
+        if !group.captures.known()?.iter().any(|entry| entry.id == id) {
+            return None;
+        }
         let rows = group.changefeeds.known()?;
         let feeds = rows
             .iter()
@@ -239,8 +246,9 @@ impl Engine {
             .collect();
         Some(Visit {
             cluster: cluster.clone(),
-            old_id: status.id.clone()?,
+            old_id: id,
             address: address.clone(),
+            architecture: status.architecture,
             old_version: status.version.clone()?,
             old_pid: status.pid,
             to: (kind == StepKind::Capture).then(|| self.request.target.clone()),

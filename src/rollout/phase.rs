@@ -34,6 +34,8 @@ pub enum Flow {
 pub struct Turn {
     /// Whether it may send anything.
     pub may_act: bool,
+    /// Whether a drain that is open may be asked for again, although nothing else may be sent.
+    pub may_ask_again: bool,
     /// How long it has run, pauses left out. Deadlines are measured by it.
     pub spent: Duration,
 }

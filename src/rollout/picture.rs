@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::cluster::{
     Address, CaptureEntry, CaptureId, CdcSweep, ChangefeedId, ChangefeedRow, ClusterId, Failure, FailureKind,
-    GroupSweep, Liveness, NodeStatus, Observed, PdSweep, TableId, TidbSweep, Timestamp, Tso,
+    GroupSweep, Liveness, NodeStatus, Observed, PdSweep, Placement, TableId, TidbSweep, Timestamp, Tso,
 };
 
 /// Samples kept for sparklines and rates.
@@ -66,6 +66,8 @@ pub struct GroupPicture {
     pub health: Observed<bool>,
     /// Tables by capture.
     pub tables: BTreeMap<CaptureId, Observed<Tables>>,
+    /// The last number of tables of each changefeed that was not zero, over all captures.
+    pub totals: BTreeMap<ChangefeedId, u64>,
     /// The cluster's own clock.
     pub cluster_time: Observed<Tso>,
     /// Lag of each changefeed over time, in milliseconds.
@@ -237,6 +239,12 @@ impl GroupPicture {
         self.changefeeds.absorb(group.changefeeds.clone(), at);
         self.cluster_time.absorb(group.cluster_time.clone(), at);
         self.absorb_tables(group, at);
+        for (id, placement) in &group.placement {
+            let total = placement.as_ref().map_or(0, count_all);
+            if total > 0 {
+                self.totals.insert(id.clone(), total);
+            }
+        }
         self.sample(at);
     }
 
@@ -320,4 +328,9 @@ fn push<T>(history: &mut VecDeque<T>, sample: T) {
         history.pop_front();
     }
     history.push_back(sample);
+}
+
+/// Every table of a placement, one on the move at each of its places.
+pub(super) fn count_all(placement: &Placement) -> u64 {
+    placement.values().map(|ids| u64::try_from(ids.len()).unwrap_or(u64::MAX)).fold(0, u64::saturating_add)
 }

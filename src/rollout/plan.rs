@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::picture::Picture;
 use super::view::{PhaseKind, PhaseState, StepKind};
-use crate::cluster::{Address, CaptureId, ClusterId, Liveness, Timestamp, Version};
+use crate::cluster::{Address, Architecture, CaptureId, ClusterId, Liveness, NodeStatus, Timestamp, Version};
 
 /// One node's visit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,12 +143,16 @@ struct Live {
     id: CaptureId,
     address: Address,
     version: Version,
+    architecture: Architecture,
     is_owner: bool,
     liveness: Option<Liveness>,
 }
 
 /// Makes the plan for an upgrade to `target`. `has_tidb` says whether `TiDB` servers were named.
 pub fn plan_upgrade(picture: &Picture, target: &Version, has_tidb: bool) -> Planned {
+    if let Some(refusal) = mixed_architectures(picture) {
+        return refusal;
+    }
     let captures = match live_captures(picture) {
         Ok(captures) => captures,
         Err(missing) => return Planned::Unread(missing),
@@ -186,6 +190,37 @@ pub fn plan_upgrade(picture: &Picture, target: &Version, has_tidb: bool) -> Plan
     Planned::Steps { from, steps }
 }
 
+/// From classic to new is a switch of the whole cluster and no rolling operation: a node of the new architecture answers
+/// everything and joins only when no classic capture is registered any more (recorded/README 21).
+fn mixed_architectures(picture: &Picture) -> Option<Planned> {
+    let sweep = picture.cdc.as_ref()?;
+    sweep.groups.iter().find_map(|group| {
+        let of = |architecture: Architecture| {
+            let is_of = move |status: &NodeStatus| {
+                status.architecture == architecture && status.cluster() == group.cluster_id
+            };
+            let nodes = sweep.nodes.iter().filter(move |node| node.status.as_ref().is_ok_and(is_of));
+            nodes.map(|node| node.address.to_string()).collect::<Vec<_>>()
+        };
+        let (classic, new) = (of(Architecture::Classic), of(Architecture::New));
+        let first = new.first().filter(|_| !classic.is_empty())?;
+        Some(refused(
+            "mixed_architectures",
+            first,
+            format!(
+                "{} of the new TiCDC architecture beside {} of the classic one, in cluster {}. A new one joins only when every classic one is gone, so from one to the other there is no rolling upgrade.",
+                new.join(", "),
+                classic.join(", "),
+                group.cluster_id
+            ),
+            format!(
+                "To change to the new architecture: pause every changefeed, stop all classic captures, start all nodes of the new one, resume the changefeeds. To stay with the classic one: stop {}, and start again without it.",
+                new.join(", ")
+            ),
+        ))
+    })
+}
+
 fn live_captures(picture: &Picture) -> Result<Vec<Live>, String> {
     let sweep = picture.cdc.as_ref().ok_or("TiCDC has not answered yet")?;
     for node in &sweep.nodes {
@@ -216,6 +251,7 @@ fn live_captures(picture: &Picture) -> Result<Vec<Live>, String> {
                 id: entry.id.clone(),
                 address: node.address.clone(),
                 version,
+                architecture: status.architecture,
                 is_owner: entry.is_owner,
                 liveness: status.liveness.meaning,
             });
@@ -307,8 +343,14 @@ fn leftovers(captures: &[Live]) -> Option<Planned> {
         "leftover",
         &left.first().map(|c| c.address.to_string()).unwrap_or_default(),
         format!(
-            "Capture {} was drained before and never restarted: it is stopping. While it runs, a drain of another capture would send tables back and forth between the two without end.",
-            names.join(" and ")
+            "Capture {} was drained before and never restarted: it is stopping. {}",
+            names.join(" and "),
+            match left.first().map(|c| c.architecture) {
+                Some(Architecture::New) =>
+                    "While it runs its drain is held open: every other one is answered 1 without end and moves nothing.",
+                _ =>
+                    "While it runs, a drain of another capture would send tables back and forth between the two without end.",
+            }
         ),
         format!(
             "Restart {} on the binary it has (systemctl restart, tiup cluster restart -N, or kubectl delete pod), wait until it is listed with a new id, then start again.",
@@ -330,11 +372,19 @@ fn capture_steps(captures: &[Live], target: &Version) -> Vec<Step> {
                 let note = format!("already {}", capture.version);
                 Step::skipped(StepKind::Capture, to, note, phases)
             } else {
-                let note = if capture.is_owner { "owner, last" } else { "" };
+                let note = if capture.is_owner { owner_note(capture.architecture) } else { "" };
                 Step::new(StepKind::Capture, to, note, phases)
             }
         })
         .collect()
+}
+
+/// The remark on the step of the capture that owns.
+pub(super) const fn owner_note(architecture: Architecture) -> &'static str {
+    match architecture {
+        Architecture::Classic => "owner, last",
+        Architecture::New => "coordinator, last",
+    }
 }
 
 fn tidb_steps(servers: &[LiveTidb], target: &Version) -> Vec<Step> {

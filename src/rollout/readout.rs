@@ -130,7 +130,7 @@ impl Engine {
         for node in sweep.map(|sweep| sweep.nodes.as_slice()).unwrap_or_default() {
             let Ok(status) = &node.status else { continue };
             let Some(id) = &status.id else { continue };
-            let is_here = status.cluster_id.clone().unwrap_or_default() == *cluster;
+            let is_here = status.cluster() == *cluster;
             if is_here && !captures.iter().any(|capture| &capture.id == id) {
                 captures.push(CaptureView {
                     id: id.clone(),

@@ -158,7 +158,8 @@ impl Engine {
     /// Lets the machine look; says whether something came to an end, so that more may follow.
     fn run_active(&mut self) -> bool {
         let Some(mut active) = self.active.take() else { return false };
-        let turn = Turn { may_act: self.state.may_act(), spent: active.spent };
+        let may_act = self.state.may_act();
+        let turn = Turn { may_act, may_ask_again: !may_act && self.may_ask_again(), spent: active.spent };
         let flow = match &mut active.machine {
             Machine::Resign(machine) => machine.run(self, turn),
             Machine::Drain(machine) => machine.run(self, turn),
@@ -185,7 +186,7 @@ impl Engine {
             }
             Flow::Done(evidence) => {
                 self.active = Some(active);
-                self.state.withdraw();
+                self.withdraw_of_phase();
                 self.end_active_as(PhaseState::Done, &evidence);
                 true
             }
@@ -231,6 +232,9 @@ impl Engine {
     }
 
     pub(super) fn ask(&mut self, mut question: Question) {
+        if self.is_kept_by_guard(&question) {
+            return;
+        }
         let (step, phase) = self.cursor;
         if let Some(at) = self.plan.get_mut(step) {
             question.target = at.target.label();
@@ -261,7 +265,7 @@ impl Engine {
         let label = at.target.label();
         self.warn(format!("{label}: back to {}: {why}", to.word()));
         self.cursor = (step, index.min(from));
-        self.state.withdraw();
+        self.withdraw_of_phase();
         // The person who granted this phase granted what it takes: going back needs no second word.
         self.state.grant();
     }
@@ -270,6 +274,10 @@ impl Engine {
     pub(super) fn retry_active(&mut self) {
         let now = self.now;
         let fresh = self.reread_visit();
+        // A person looked: a changefeed that names no table any more may truly have none.
+        if let Some(group) = self.visit.as_ref().and_then(|visit| self.picture.groups.get_mut(&visit.cluster)) {
+            group.totals.clear();
+        }
         let Some(active) = &mut self.active else { return };
         active.spent = Duration::ZERO;
         // A person who says so starts the count of "the owner again" over.

@@ -325,6 +325,19 @@ pub struct GroupView {
     pub health: Observed<bool>,
 }
 
+impl GroupView {
+    /// What the field calls the capture that schedules the others: the new architecture has a coordinator.
+    pub fn owner_word(&self) -> &'static str {
+        if self.is_new() { Architecture::New.owner() } else { Architecture::Classic.owner() }
+    }
+
+    /// Whether the captures in its list are of the new architecture.
+    pub fn is_new(&self) -> bool {
+        let mut listed = self.captures.iter().filter(|capture| capture.standing != Standing::Unlisted);
+        listed.any(|capture| capture.architecture == Some(Architecture::New))
+    }
+}
+
 /// One capture as far as it is known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaptureView {
@@ -397,11 +410,14 @@ pub struct DrainView {
     pub capture: CaptureId,
     /// Its address.
     pub address: String,
-    /// The count of the last answer; `None` until one is worth showing.
+    /// Tables left: by the classic drain call, else by the last round; `None` until there is one worth showing.
     pub count: Option<u64>,
+    /// New architecture: remaining work by the last answer of the drain call, which is no count of tables and stays at
+    /// 1 or more until the capture calls itself stopping (recorded/README 16).
+    pub work: Option<u64>,
     /// The highest count seen: the whole of the bar.
     pub baseline: u64,
-    /// When the last answer's request was sent.
+    /// When that count was asked for.
     pub counted_at: Option<Timestamp>,
     /// When the drain began.
     pub started_at: Timestamp,

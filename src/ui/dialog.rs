@@ -104,7 +104,7 @@ impl Dialog {
                 ];
                 ("Has the hand-over been done?".to_owned(), text, "not yet", "it is done")
             }
-            Command::Step | Command::Continue | Command::Pause | Command::Retry | Command::Wait => {
+            Command::Step | Command::Continue | Command::Pause | Command::AskAgain | Command::Retry | Command::Wait => {
                 (format!("{}?", command.name()), vec![command.help().to_owned()], "cancel", command.name())
             }
         };

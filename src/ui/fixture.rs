@@ -60,7 +60,7 @@ pub(crate) fn state() -> UiState {
         (40, Fact::PhaseStarted { step: 1, target: "127.0.0.1:8302".to_owned(), phase: PhaseKind::Drain }),
         (39, Fact::Sent { id: 41, what: "PUT http://127.0.0.1:8300/api/v1/captures/drain".to_owned() }),
         (20, Fact::Noted { weight: Weight::Warning, text: "lag of orders rose to 4.2 s".to_owned() }),
-        (3, Fact::DrainProgress { step: 1, target: "127.0.0.1:8302".to_owned(), count: 17, of: 40 }),
+        (3, Fact::DrainProgress { step: 1, target: "127.0.0.1:8302".to_owned(), count: 17, of: 40, work: None }),
     ];
     for (seconds, fact) in facts {
         state.push_event(&Event { at: ago(seconds), fact });
@@ -244,6 +244,7 @@ pub(crate) fn draining() -> View {
     view.drain = Some(DrainView {
         capture: captures[2].id.clone(),
         address: captures[2].address.clone(),
+        work: None,
         count: Some(17),
         baseline: 40,
         counted_at: Some(ago(1)),
@@ -261,6 +262,60 @@ pub(crate) fn draining() -> View {
     });
     view.owed = vec![drained_owed()];
     allow(&mut view, &[Command::Pause, Command::Abort]);
+    view
+}
+
+fn of_new_architecture(mut view: View) -> View {
+    for capture in &mut view.groups[0].captures {
+        capture.architecture = Some(Architecture::New);
+        capture.liveness = LivenessReading::new(capture.liveness.raw, Architecture::New);
+    }
+    view
+}
+
+/// The same in the new architecture: no table is left, and the drain is not over.
+pub(crate) fn draining_new() -> View {
+    let mut view = of_new_architecture(draining());
+    view.plan[1].phases[0].note = String::new();
+    view.groups[0].captures[2].tables = known(Arc::default());
+    if let Some(drain) = &mut view.drain {
+        drain.count = Some(0);
+        drain.work = Some(5);
+        drain.remaining = None;
+        drain.by_changefeed = Vec::new();
+        drain.history.push(0);
+        drain.waiting_for = "liveness 2 (stopping): no table is left there".to_owned();
+    }
+    view
+}
+
+/// Drained, and the restart waits for a person.
+pub(crate) fn drained() -> View {
+    let mut view = draining_new();
+    view.mode = Mode::Stepping;
+    view.plan[1].phases[0] =
+        phase(PhaseKind::Drain, PhaseState::Done, "two zeros, and one round that found no table there");
+    view.cursor = Some((1, 1));
+    view.groups[0].captures[2].liveness = LivenessReading::new(Some(2), Architecture::New);
+    if let Some(drain) = &mut view.drain {
+        drain.work = Some(0);
+        drain.is_done = true;
+        drain.waiting_for = String::new();
+    }
+    allow(&mut view, &[Command::Step, Command::Continue, Command::Abort]);
+    view
+}
+
+/// A person paused, and the coordinator changed meanwhile.
+pub(crate) fn drain_lost() -> View {
+    let mut view = of_new_architecture(draining());
+    view.mode = Mode::Paused;
+    if let Some(drain) = &mut view.drain {
+        drain.work = Some(22);
+        drain.rate = Some(0.0);
+        drain.waiting_for = "the drain to be asked again: the new coordinator places nothing before".to_owned();
+    }
+    allow(&mut view, &[Command::AskAgain, Command::Step, Command::Continue, Command::Abort]);
     view
 }
 

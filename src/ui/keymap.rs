@@ -164,6 +164,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
     tell(Command::Retry, &[char('r')], "retry", Group::Rollout),
     tell(Command::Wait, &[char('w')], "wait longer", Group::Rollout),
     tell(Command::Pause, &[char('p')], "pause", Group::Rollout),
+    tell(Command::AskAgain, &[char('a')], "ask again", Group::Rollout),
     tell(Command::Confirm, &[char('H')], "handed over", Group::Rollout),
     tell(Command::Abort, &[char('x')], "abort", Group::Rollout),
     tell(Command::Recover, &[char('R')], "recover", Group::AfterAbort),
@@ -206,7 +207,9 @@ pub(crate) const fn asks_first(command: Command) -> bool {
         Command::Abort | Command::Confirm | Command::Recover | Command::Start | Command::Finish | Command::Close => {
             true
         }
-        Command::Step | Command::Continue | Command::Pause | Command::Retry | Command::Wait => false,
+        Command::Step | Command::Continue | Command::Pause | Command::AskAgain | Command::Retry | Command::Wait => {
+            false
+        }
     }
 }
 

@@ -66,6 +66,21 @@ fn draining() {
 }
 
 #[test]
+fn draining_in_the_new_architecture() {
+    scene("draining_new", fixture::draining_new(), &[]);
+}
+
+#[test]
+fn drained_and_waiting() {
+    scene("drained", fixture::drained(), &[]);
+}
+
+#[test]
+fn a_drain_lost_with_its_coordinator_in_a_pause() {
+    scene("drain_lost", fixture::drain_lost(), &[]);
+}
+
+#[test]
 fn draining_at_sizes_between() {
     for (columns, rows) in [(60, 15), (80, 50), (120, 40)] {
         let mut state = fixture::state();

@@ -1,6 +1,6 @@
 //! Every state as a glyph, a word and a meaning, so that none is told by colour alone.
 
-use crate::cluster::{CaptureId, ChangefeedState, Liveness};
+use crate::cluster::{Architecture, CaptureId, ChangefeedState, Liveness};
 use crate::rollout::view::{CaptureView, Outcome, PhaseState, Standing, StepView, TidbServerView, View};
 
 use super::theme::Role;
@@ -28,7 +28,7 @@ pub(crate) const LEGEND: &[Status] = &[
     status("⏸", "waits for you", Role::Warn),
     status("✖", "given up, failed", Role::Bad),
     status("–", "skipped, not needed", Role::Dim),
-    status("♛", "owner", Role::Strong),
+    status("♛", "owner, or coordinator", Role::Strong),
     status("●", "as it should be", Role::Good),
     status("▲", "look at it", Role::Warn),
     status("◌", "leaving, or not listed", Role::Dim),
@@ -71,7 +71,10 @@ pub(crate) fn of_capture(view: &View, capture: &CaptureView) -> Status {
         (Standing::Silent, _) => status("▲", "silent", Role::Bad),
         (Standing::Unlisted, _) => status("◌", "unlisted", Role::Warn),
         (Standing::Present, Some(Liveness::Draining)) => status("▶", "draining", Role::Active),
-        (Standing::Present, Some(Liveness::Stopping)) if is_draining(view, &capture.id) => {
+        // Classic captures call themselves stopping while they still give tables away.
+        (Standing::Present, Some(Liveness::Stopping))
+            if capture.architecture != Some(Architecture::New) && is_draining(view, &capture.id) =>
+        {
             status("▶", "draining", Role::Active)
         }
         (Standing::Present, Some(Liveness::Stopping)) => status("⏸", "stopping", Role::Warn),

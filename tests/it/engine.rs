@@ -1,8 +1,10 @@
 //! The engine against a small pure cluster: examples of every turn, and random courses of a bad day.
 
+mod coordinator;
 mod examples;
 mod explore;
 mod model;
+mod new_architecture;
 mod odd_days;
 mod properties;
 mod sweeps;

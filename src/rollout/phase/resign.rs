@@ -112,7 +112,7 @@ impl Resign {
             return ask(
                 "leftover",
                 format!("Capture {label} is stopping."),
-                "It will not take owner duty, and a drain beside it would send tables back and forth.",
+                "It will not take owner duty, and no drain is asked for beside it.",
                 format!("Restart {label} on the binary it has; when it is back, look again."),
                 &[LOOK_AGAIN],
             );

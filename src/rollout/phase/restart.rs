@@ -4,11 +4,11 @@
 use super::drain::{ask_for_drain, beside};
 use super::{Flow, LOOK_AGAIN, Turn, WAIT_LONGER, ask};
 use crate::cluster::units::{counted, spoken};
-use crate::cluster::{FailureKind, Timestamp};
+use crate::cluster::{Architecture, FailureKind, Timestamp};
 use crate::rollout::command::Command;
 use crate::rollout::effect::{Action, ActionOutcome, CallAnswer, Component, EffectId, Verb};
 use crate::rollout::engine::{Engine, Visit};
-use crate::rollout::evidence::{Verdict, judge_round};
+use crate::rollout::evidence::Verdict;
 use crate::rollout::view::PhaseKind;
 
 /// The machine.
@@ -115,24 +115,25 @@ impl Restart {
             self.request = None;
             match reading {
                 Ok(0) => self.zero = Some(sent_at).filter(|at| *at >= self.since).or(self.zero),
+                // Remaining work is no count of tables: a coordinator that is new says 1 until it has looked.
+                Ok(work) if visit.architecture == Architecture::New => {
+                    self.zero = None;
+                    self.waits_for = format!("the coordinator says that work remains ({work})");
+                }
                 Ok(count) => {
                     engine.drain_counted(count, sent_at);
                     return Some(Flow::Back(PhaseKind::Drain, format!("{} came back to it", counted(count, "table"))));
                 }
                 Err(why) if why.kind == FailureKind::CannotDrainOwner => {
-                    return Some(Flow::Back(PhaseKind::Drain, "it is the owner now".to_owned()));
+                    return Some(Flow::Back(PhaseKind::Drain, format!("it is the {} now", visit.architecture.owner())));
                 }
-                Err(why) => self.waits_for = format!("the owner {why}"),
+                Err(why) => self.waits_for = format!("the {} {why}", visit.architecture.owner()),
             }
         }
-        let sweep = engine.picture.cdc.clone()?;
-        if sweep.begun >= self.since
-            && let Some(group) = engine.picture.groups.get(&visit.cluster)
-        {
-            let stands = engine.policy.owner_stands;
+        if let Some(round) = engine.round(visit).filter(|round| round.sweep.begun >= self.since) {
             // Only the newest round counts: what was empty a moment ago may have been given tables since.
             self.round = false;
-            match judge_round(&sweep, &visit.cluster, &visit.old_id, group.owner_since, &group.known, stands) {
+            match round.judge() {
                 Verdict::Empty => self.round = true,
                 Verdict::Carries(list) => {
                     let sum = list.iter().map(|(_, count)| count).sum();
@@ -169,9 +170,8 @@ impl Restart {
             if let Some(flow) = beside(engine, visit) {
                 return Some(flow);
             }
-            if turn.may_act {
-                let at = engine.picture.address_of(&visit.cluster, &owner);
-                self.request = Some(ask_for_drain(engine, visit, at));
+            if turn.may_act || turn.may_ask_again {
+                self.request = Some(ask_for_drain(engine, visit, &owner));
             }
         }
         Some(Flow::Stay(format!("making sure once more that it is empty {}", self.waits_for).trim().to_owned()))

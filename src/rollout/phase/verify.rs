@@ -3,7 +3,7 @@
 
 use super::{Flow, LOOK_AGAIN, Turn, WAIT_LONGER, ask};
 use crate::cluster::units::spoken;
-use crate::cluster::{Liveness, Timestamp};
+use crate::cluster::{Architecture, Liveness, Timestamp};
 use crate::rollout::command::Command;
 use crate::rollout::effect::Component;
 use crate::rollout::engine::{Engine, Visit};
@@ -13,17 +13,20 @@ use crate::rollout::engine::{Engine, Visit};
 pub struct Verify {
     since: Timestamp,
     wrong: Option<String>,
+    /// It came back as the other architecture.
+    is_other: bool,
 }
 
 impl Verify {
     /// Only what was asked after `since` counts.
     pub const fn new(since: Timestamp) -> Self {
-        Self { since, wrong: None }
+        Self { since, wrong: None, is_other: false }
     }
 
     /// Looks again.
     pub fn retry(&mut self) {
         self.wrong = None;
+        self.is_other = false;
     }
 
     /// Looks.
@@ -44,6 +47,9 @@ impl Verify {
                 "Put the right binary in place and restart the process; this step notices when it answers.",
                 &[LOOK_AGAIN, (Command::Wait, "wait for it as long again")],
             );
+        }
+        if self.is_other {
+            return other_architecture(&visit);
         }
         if turn.spent >= engine.policy.verify_deadline {
             return ask(
@@ -80,6 +86,10 @@ impl Verify {
             return Err(format!("it runs {}", status.version_text));
         }
         self.wrong = None;
+        self.is_other = status.architecture != visit.architecture;
+        if self.is_other {
+            return Err(format!("it runs the {} architecture", status.architecture.word()));
+        }
         if visit.to.is_none() && status.pid.is_some() && status.pid == visit.old_pid {
             return Err(
                 "it has another id and the same process id: it registered anew, it was not restarted".to_owned()
@@ -94,8 +104,30 @@ impl Verify {
             return Err("it is not in the owner's list yet".to_owned());
         }
         if list.iter().any(|entry| entry.id == visit.old_id) {
-            return Err("the old id is still listed".to_owned());
+            return Err(match visit.architecture {
+                Architecture::Classic => "the old id is still listed".to_owned(),
+                Architecture::New => {
+                    "the old id is still listed, and its drain is held open until it leaves".to_owned()
+                }
+            });
         }
         Ok(format!("{} as {}, alive and listed; the old id is gone", status.version_text, id.short()))
     }
+}
+
+/// Somebody turned the new architecture on, or off, with this restart: it answers, and joins nothing.
+fn other_architecture(visit: &Visit) -> Flow {
+    let (is, was) = match visit.architecture {
+        Architecture::Classic => ("new", "classic"),
+        Architecture::New => ("classic", "new"),
+    };
+    ask(
+        "other_architecture",
+        format!("{} came back with the {is} TiCDC architecture, among captures of the {was} one.", visit.address),
+        "The two do not work together: a node of the new architecture waits until every classic capture is gone. The next node is not touched.",
+        format!(
+            "Start it as before (see `newarch` in its configuration, the flag -x and TICDC_NEWARCH); this step notices. To change all of TiCDC to the {is} one, abort here, pause every changefeed, stop all captures, start all of them anew, resume."
+        ),
+        &[LOOK_AGAIN, (Command::Wait, "wait for it as long again")],
+    )
 }

@@ -89,16 +89,17 @@ fn title(ctx: &Ctx<'_>) -> Vec<Span<'static>> {
 }
 
 fn owner(ctx: &Ctx<'_>, view: &View, group: &GroupView) -> Span<'static> {
+    let word = group.owner_word();
     match group.owner.last() {
         Some(Some(id)) => {
             let address = view.capture(id).map_or(id.as_str(), |capture| &capture.address);
             let age = group.owner.age(ctx.now).filter(|age| *age > OLD || group.owner.known().is_none());
             let old = age.map_or_else(String::new, |age| format!(" ({} ago)", short(age)));
             let role = if old.is_empty() { Role::Plain } else { Role::Warn };
-            ctx.span(format!("owner {}{old}", text::cut_middle(address, 32)), role)
+            ctx.span(format!("{word} {}{old}", text::cut_middle(address, 32)), role)
         }
-        Some(None) => ctx.span("no owner", Role::Warn),
-        None => ctx.span("owner ?", Role::Warn),
+        Some(None) => ctx.span(format!("no {word}"), Role::Warn),
+        None => ctx.span(format!("{word} ?"), Role::Warn),
     }
 }
 

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 
 use crate::cluster::units;
 use crate::rollout::command::Command;
-use crate::rollout::view::{DrainView, Mode, PhaseKind, PhaseState, PhaseView, StepView};
+use crate::rollout::view::{DrainView, GroupView, Mode, PhaseKind, PhaseState, PhaseView, StepView};
 
 use super::super::keymap::{self, Action};
 use super::super::status;
@@ -55,10 +55,20 @@ fn draw_phase(buf: &mut Buffer, area: Rect, step: &StepView, phase: &PhaseView, 
         ctx.span(format!(" {} {}", status.glyph, status.word), status.role),
     ];
     let inner = ctx.frame(buf, area, title, None);
-    let mut texts = vec![(explained(phase.kind).to_owned(), Role::Plain)];
+    let mut texts = Vec::new();
     if !phase.note.is_empty() {
-        texts.insert(0, (phase.note.clone(), Role::Strong));
+        texts.push((phase.note.clone(), Role::Strong));
     }
+    let held = held(ctx, step, phase);
+    let explained = (explained(phase.kind).to_owned(), Role::Plain);
+    // Where room is short, what it holds up and the keys go before what it is.
+    let last = if let Some(held) = held {
+        texts.push((held, Role::Warn));
+        Some(explained)
+    } else {
+        texts.push(explained);
+        None
+    };
     if is_waiting {
         let keys = [Command::Step, Command::Continue]
             .into_iter()
@@ -73,7 +83,21 @@ fn draw_phase(buf: &mut Buffer, area: Rect, step: &StepView, phase: &PhaseView, 
             texts.push((keys.join(" · "), Role::Key));
         }
     }
+    texts.extend(last);
     write(buf, inner, ctx, &texts);
+}
+
+/// What a drained capture that waits for its restart holds up, and for how long: it is out of sight otherwise.
+fn held(ctx: &Ctx<'_>, step: &StepView, phase: &PhaseView) -> Option<String> {
+    let is_drained = ctx.view.drain.as_ref().is_some_and(|drain| drain.is_done && drain.address == step.target);
+    if phase.kind != PhaseKind::Restart || !is_drained {
+        return None;
+    }
+    let owed = ctx.view.owed.iter().find(|owed| owed.kind == "restart" && owed.target == step.target)?;
+    let since = units::clock(ctx.now.since(owed.since));
+    let is_new = ctx.view.groups.iter().any(GroupView::is_new);
+    let session = if is_new { ", and its drain is held open, so no other begins" } else { "" };
+    Some(format!("Nothing is balanced until then ({since}){session}."))
 }
 
 /// What a phase does, for those who see it for the first time.
@@ -105,9 +129,26 @@ fn draw_drain(buf: &mut Buffer, area: Rect, drain: &DrainView, ctx: &Ctx<'_>) {
     let waiting = drain.waiting_for.as_str();
     let note = ctx.view.current().map(|(_, phase)| phase.note.as_str()).unwrap_or_default();
     let why = if waiting.is_empty() { note } else { waiting };
+    let work = work(ctx, drain, width);
+    let has_work = work.is_some();
+    if let Some(work) = work {
+        lines.insert(1, work);
+    }
     if !why.is_empty() {
-        let at = if inner.height < 3 { lines.len() - 1 } else { lines.len() };
-        lines.insert(at, Line::from(ctx.span(text::cut(&format!(" waits for: {why}"), width), Role::Strong)));
+        let at = match (has_work, inner.height < 3) {
+            (true, true) => 1,
+            (true, false) => 2,
+            (false, true) => lines.len() - 1,
+            (false, false) => lines.len(),
+        };
+        let why = format!("waits for: {why}");
+        // Where there is room it is said in full, before speed and changefeeds.
+        let room = width.saturating_sub(3);
+        let said = if has_work && inner.height > 3 { text::wrap(&why, room) } else { vec![text::cut(&why, room)] };
+        for (row, line) in said.into_iter().enumerate() {
+            let line = if row == 0 { format!(" {line}") } else { format!("   {line}") };
+            lines.insert(at + row, Line::from(ctx.span(line, Role::Strong)));
+        }
     }
     pane::lines(buf, inner, lines);
 }
@@ -124,6 +165,22 @@ fn progress(ctx: &Ctx<'_>, drain: &DrainView, width: usize) -> Line<'static> {
     let role = if is_old { Role::Dim } else { Role::Active };
     let filled = bar::bar(moved, drain.baseline.max(1), room);
     Line::from(vec![Span::raw(" "), ctx.span(filled.replace(' ', "·"), role), ctx.span(tail, Role::Strong)])
+}
+
+/// New architecture: the coordinator's own number, called what it is, beside the capture's own word.
+fn work(ctx: &Ctx<'_>, drain: &DrainView, width: usize) -> Option<Line<'static>> {
+    let work = drain.work?;
+    let number = format!(" remaining work {}", units::grouped(work));
+    let liveness = ctx.view.capture(&drain.capture).map(|capture| capture.liveness);
+    let liveness = match liveness.and_then(|liveness| liveness.raw.zip(liveness.meaning)) {
+        Some((raw, meaning)) => format!("liveness {raw}, {} ", meaning.word()),
+        None => "liveness ? ".to_owned(),
+    };
+    let left = vec![
+        part(ctx.span(number, Role::Plain), 0),
+        part(ctx.span(" by the coordinator, no count of tables", Role::Dim), 2),
+    ];
+    Some(fitted(left, vec![part(ctx.span(liveness, Role::Strong), 1)], width))
 }
 
 fn speed(ctx: &Ctx<'_>, drain: &DrainView, width: usize) -> Line<'static> {

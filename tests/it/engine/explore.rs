@@ -5,7 +5,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
 
-use tiroll::cluster::FailureKind;
+use tiroll::cluster::{Architecture, FailureKind};
 use tiroll::rollout::command::Command;
 use tiroll::rollout::view::{Mode, Outcome};
 
@@ -63,6 +63,22 @@ fn branches(course: &Course) -> Vec<Course> {
     branch(&|c| {
         assert_eq!(c.sleep(600_000), 0, "something was sent on readings of before a long sleep");
     });
+    if course.architecture == Architecture::New {
+        branch(&|c| {
+            c.coordinator.believes_zero = true;
+            c.pass(1_000, Spoil::default());
+        });
+        branch(&|c| {
+            c.coordinator.names_nothing = !c.coordinator.names_nothing;
+            c.pass(1_000, Spoil::default());
+        });
+        branch(&|c| {
+            if c.captures[c.owner].down_until.is_none() {
+                c.crash_coordinator();
+            }
+            c.pass(4_000, Spoil::default());
+        });
+    }
     for command in Command::ALL {
         if course.engine.permission(command).is_ok() {
             branch(&|c| drop(c.say(command)));
@@ -86,7 +102,7 @@ fn digest(course: &Course) -> u64 {
     view.question.map(|question| question.reason).hash(&mut hash);
     view.owed.iter().map(|owed| (owed.kind, owed.target.clone())).collect::<Vec<_>>().hash(&mut hash);
     for capture in &course.captures {
-        (capture.stopping, capture.tables, capture.version, capture.generation.min(2), capture.down_until.is_some())
+        (capture.liveness(), capture.tables, capture.version, capture.generation.min(2), capture.down_until.is_some())
             .hash(&mut hash);
     }
     (course.owner, course.upgrading, course.ghosts.len(), course.is_waiting()).hash(&mut hash);
@@ -130,9 +146,8 @@ fn explore(start: Course, budget: usize, sum: &mut Explored) {
 }
 
 /// From the beginning, and from the beginning of every phase of a good course.
-#[test]
-fn every_course_of_a_small_cluster_keeps_the_promises() {
-    let mut course = Course::new(2, true);
+fn explore_all(architecture: Architecture) {
+    let mut course = Course::of(architecture, 2, true);
     course.keeps_log = false;
     for capture in &mut course.captures {
         capture.tables = [2, 0];
@@ -148,4 +163,14 @@ fn every_course_of_a_small_cluster_keeps_the_promises() {
         course.pass(250, Spoil::default());
     }
     assert!(sum.states > 1_000 && sum.done > 0 && sum.aborted > 0, "{sum:?}");
+}
+
+#[test]
+fn every_course_of_a_small_classic_cluster_keeps_the_promises() {
+    explore_all(Architecture::Classic);
+}
+
+#[test]
+fn every_course_of_a_small_cluster_of_the_new_architecture_keeps_the_promises() {
+    explore_all(Architecture::New);
 }

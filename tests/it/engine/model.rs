@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tiroll::cluster::{
-    Address, CaptureId, Failure, FailureKind, FinishAnswer, Reading, StartAnswer, Timestamp, Version,
+    Address, Architecture, CaptureId, Failure, FailureKind, FinishAnswer, Reading, StartAnswer, Timestamp, Version,
 };
 use tiroll::rollout::command::{Command, Permission, Who};
 use tiroll::rollout::effect::{Action, ActionOutcome, Call, CallAnswer, Component, Effect, EffectId, Input, Verb};
@@ -13,6 +13,8 @@ use tiroll::rollout::event::{Event, Fact};
 use tiroll::rollout::policy::Policy;
 use tiroll::rollout::view::Mode;
 use tiroll::rollout::{Engine, Request, StepOutput};
+
+use super::coordinator::Coordinator;
 
 const EPOCH: i64 = 1_796_072_400_000;
 /// How long an entry of an ended process stays listed.
@@ -27,7 +29,10 @@ pub(crate) struct Capture {
     pub(crate) address: Address,
     pub(crate) generation: u32,
     pub(crate) version: &'static str,
+    /// It was told to drain: liveness 1, which classic captures call stopping and new ones draining.
     pub(crate) stopping: bool,
+    /// New architecture: it came to the end of its drain, liveness 2.
+    pub(crate) is_finished: bool,
     /// Tables of the two changefeeds.
     pub(crate) tables: [u64; 2],
     /// Down until then.
@@ -36,12 +41,19 @@ pub(crate) struct Capture {
     given_at: u64,
     /// When it was last restarted.
     pub(crate) changed_at: u64,
+    /// It runs the other architecture than the rest.
+    pub(crate) is_other: bool,
     pub(crate) n: usize,
 }
 
 impl Capture {
     pub(crate) fn id(&self) -> CaptureId {
         CaptureId::new(format!("{:04}{:04}-7995-43c6-9372-51d69d484aff", self.n, self.generation))
+    }
+
+    /// Its liveness on the wire.
+    pub(crate) const fn liveness(&self) -> i64 {
+        self.stopping as i64 + self.is_finished as i64
     }
 }
 
@@ -76,6 +88,14 @@ pub(crate) struct Course {
     pub(crate) warning: bool,
     /// Tables of the second changefeed do not move.
     pub(crate) is_stuck: bool,
+    /// What the coordinator of the new architecture has in memory.
+    pub(crate) coordinator: Coordinator,
+    /// Which `TiCDC` all captures are.
+    pub(crate) architecture: Architecture,
+    /// The next restart comes back as the other architecture.
+    pub(crate) comes_back_as_other: bool,
+    /// The second changefeed was paused by a person.
+    pub(crate) is_second_paused: bool,
     /// The next restart comes back as this.
     pub(crate) comes_back_as: Option<&'static str>,
     /// The next call fails like this.
@@ -142,10 +162,12 @@ impl Course {
                 generation: 0,
                 version: "v8.5.3",
                 stopping: false,
+                is_finished: false,
                 tables: [6, 3],
                 down_until: None,
                 given_at: 0,
                 changed_at: 0,
+                is_other: false,
                 n,
             })
             .collect();
@@ -167,6 +189,10 @@ impl Course {
             upgrading: false,
             warning: false,
             is_stuck: false,
+            coordinator: Coordinator::default(),
+            architecture: Architecture::Classic,
+            comes_back_as_other: false,
+            is_second_paused: false,
             comes_back_as: None,
             next_call_fails: None,
             takes_hold: false,
@@ -343,7 +369,9 @@ impl Course {
             Call::UpgradeStart => return assert!(self.does_owe("finish"), "a start nobody owes"),
             Call::UpgradeFinish => return,
         };
-        let beside = self.captures.iter().any(|c| c.id() != target && c.stopping && c.down_until.is_none());
+        // One of the other architecture is no member, whatever it says of itself.
+        let is_beside = |c: &Capture| c.id() != target && c.stopping && c.down_until.is_none() && !c.is_other;
+        let beside = self.captures.iter().any(is_beside);
         assert!(!beside || self.is_news(), "{call}: beside a stopping capture");
     }
 
@@ -386,6 +414,9 @@ impl Course {
         if let Some(count) = self.count_is {
             return Ok(count);
         }
+        if self.architecture == Architecture::New {
+            return self.drain_new(id);
+        }
         if self.now < self.no_owner_until {
             return Err(Failure::local(FailureKind::NoOwner, "nobody owns"));
         }
@@ -411,7 +442,7 @@ impl Course {
         let view = self.engine.view();
         let read: Vec<_> =
             view.groups.iter().flat_map(|g| &g.captures).map(|c| (c.id.clone(), c.liveness.raw)).collect();
-        self.captures.iter().any(|c| !read.contains(&(c.id(), Some(i64::from(c.stopping)))))
+        self.captures.iter().any(|c| !read.contains(&(c.id(), Some(c.liveness()))))
     }
 
     pub(crate) fn resign(&mut self) {
@@ -421,6 +452,7 @@ impl Course {
         if let Some(next) = next.clone().find(able) {
             self.owner = next;
             self.owned_since = self.now;
+            self.coordinator.forget();
         }
     }
 
@@ -449,7 +481,10 @@ impl Course {
                 // Tables that somebody gave it since it was last read are nobody's to know.
                 let is_unread = c.given_at >= self.read_at;
                 assert!(
-                    c.down_until.is_some() || c.tables == [0, 0] || is_unread,
+                    c.down_until.is_some()
+                        || c.tables == [0, 0]
+                        || is_unread
+                        || (self.is_second_paused && c.tables[0] == 0),
                     "{action}: it carries {:?}",
                     c.tables
                 );
@@ -482,6 +517,8 @@ impl Course {
         capture.generation += 1;
         capture.version = version;
         capture.stopping = false;
+        capture.is_finished = false;
+        capture.is_other = std::mem::take(&mut self.comes_back_as_other);
         capture.down_until = Some(self.now + std::mem::replace(&mut self.stays_down, 1_500));
         capture.changed_at = self.now;
         if self.owner == n {
@@ -514,12 +551,16 @@ impl Course {
         for tidb in &mut self.tidb {
             tidb.down_until = tidb.down_until.filter(|until| *until > self.now);
         }
+        self.live_coordinator();
         for n in 0..self.captures.len() {
+            let is_lost = self.architecture == Architecture::New && !self.is_in_session(n);
             let to = self.captures.iter().position(|c| c.n != n && c.down_until.is_none() && !c.stopping);
-            if let Some(to) = to.filter(|_| self.captures[n].stopping && self.captures[n].down_until.is_none()) {
+            if let Some(to) =
+                to.filter(|_| self.captures[n].stopping && self.captures[n].down_until.is_none() && !is_lost)
+            {
                 for feed in 0..2 {
-                    let moves =
-                        if feed == 1 && self.is_stuck { 0 } else { (ms / 250).min(self.captures[n].tables[feed]) };
+                    let is_stuck = feed == 1 && (self.is_stuck || self.is_second_paused);
+                    let moves = if is_stuck { 0 } else { (ms / 250).min(self.captures[n].tables[feed]) };
                     self.captures[n].tables[feed] -= moves;
                     self.captures[to].tables[feed] += moves;
                 }

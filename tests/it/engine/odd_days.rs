@@ -49,6 +49,25 @@ fn two_claims_of_ownership_pause_too() {
     ends_done(course);
 }
 
+/// Found by the random courses: the end of a phase took the guard's question away, and the next phase began.
+#[test]
+fn a_phase_that_ends_does_not_answer_a_guard() {
+    let mut course = Course::new(3, true);
+    course.until("the last phase of the first node", |course| phase(course) == Some(PhaseKind::Settle));
+    course.has_two_owners = true;
+    course.until("the guard", is_asking("two_owners"));
+    let before = course.sent;
+    course.has_two_owners = false;
+    for _ in 0..60 {
+        course.pass(1_000, Spoil::default());
+    }
+    let view = course.engine.view();
+    assert!(view.plan[0].phases.iter().all(|phase| phase.state == PhaseState::Done), "{:?}", view.current());
+    assert_eq!((course.asked(), course.sent), (Some("two_owners"), before));
+    assert_eq!(course.say(Command::Continue), Ok(()));
+    ends_done(course);
+}
+
 #[test]
 fn an_acknowledged_guard_leaves_a_stepped_rollout_stepped() {
     let mut course = Course::new(3, false);

@@ -1,10 +1,10 @@
 //! Random courses of a bad day: whatever happens, the promises of [`super::model`] hold.
 
 use proptest::prelude::*;
-use tiroll::cluster::FailureKind;
+use tiroll::cluster::{Architecture, FailureKind};
 use tiroll::rollout::Engine;
 use tiroll::rollout::command::Command;
-use tiroll::rollout::effect::{Effect, Input};
+use tiroll::rollout::effect::{Call, Effect, Input};
 use tiroll::rollout::policy::Policy;
 use tiroll::rollout::view::{Mode, Outcome};
 
@@ -39,6 +39,14 @@ enum Turn {
     SomebodyStarts,
     SomebodyFinishes,
     SomebodyRestartsTidb(usize),
+    CoordinatorCrashes,
+    BelievesZero(bool),
+    Legacy(bool),
+    SlowCoordinator(bool),
+    TablesUnread(u64),
+    NamesNothing(bool),
+    SecondPaused(bool),
+    ComesBackAsOther,
 }
 
 fn turn() -> impl Strategy<Value = Turn> {
@@ -67,6 +75,14 @@ fn turn() -> impl Strategy<Value = Turn> {
         1 => Just(Turn::SomebodyStarts),
         1 => Just(Turn::SomebodyFinishes),
         1 => (0_usize..2).prop_map(Turn::SomebodyRestartsTidb),
+        1 => Just(Turn::CoordinatorCrashes),
+        1 => any::<bool>().prop_map(Turn::BelievesZero),
+        1 => any::<bool>().prop_map(Turn::Legacy),
+        1 => any::<bool>().prop_map(Turn::SlowCoordinator),
+        1 => (200_u64..40_000).prop_map(Turn::TablesUnread),
+        1 => any::<bool>().prop_map(Turn::NamesNothing),
+        1 => any::<bool>().prop_map(Turn::SecondPaused),
+        1 => Just(Turn::ComesBackAsOther),
     ]
 }
 
@@ -145,6 +161,19 @@ fn happen(course: &mut Course, turn: &Turn) {
         Turn::SomebodyStarts => course.upgrading = true,
         Turn::SomebodyFinishes => course.upgrading = false,
         Turn::SomebodyRestartsTidb(n) => course.restart_tidb(*n, 1_500),
+        // These have a meaning in the new architecture only.
+        Turn::CoordinatorCrashes => {
+            if course.captures[course.owner].down_until.is_none() {
+                course.crash_coordinator();
+            }
+        }
+        Turn::BelievesZero(believes) => course.coordinator.believes_zero = *believes,
+        Turn::Legacy(is_legacy) => course.coordinator.is_legacy = *is_legacy,
+        Turn::SlowCoordinator(is_slow) => course.coordinator.is_slow = *is_slow,
+        Turn::TablesUnread(ms) => course.coordinator.no_tables_until = course.now + ms,
+        Turn::NamesNothing(names_nothing) => course.coordinator.names_nothing = *names_nothing,
+        Turn::SecondPaused(is_paused) => course.is_second_paused = *is_paused,
+        Turn::ComesBackAsOther => course.comes_back_as_other = true,
         Turn::Say(n) => {
             is_said = true;
             let command = Command::ALL[*n];
@@ -156,7 +185,14 @@ fn happen(course: &mut Course, turn: &Turn) {
     let sent = course.effects[before..].iter().filter(|effect| !matches!(effect, Effect::Watch(_))).count();
     // A question may answer itself and the rollout go on within one turn; what is silent before and after sends nothing.
     if was_silent && is_silent && !is_said {
-        assert_eq!(sent, 0, "something was sent although a person had the word");
+        // The one exception: a drain that was lost with its coordinator is asked for again, unless a person paused.
+        let is_lost_drain = |effect: &&Effect| {
+            let may = course.architecture == Architecture::New && course.mode() == Mode::Asking;
+            may && matches!(effect, Effect::Call { call: Call::Drain { .. }, .. })
+        };
+        let lost = course.effects[before..].iter().filter(is_lost_drain).count();
+        let told = course.events.iter().rev().take(6).map(|event| event.fact.line()).collect::<Vec<_>>();
+        assert_eq!(sent, lost, "something was sent although a person had the word: {told:#?}");
     }
 }
 
@@ -182,6 +218,10 @@ fn live(course: &mut Course, turns: &[Turn]) {
     judge(course);
 }
 
+fn architecture() -> impl Strategy<Value = Architecture> {
+    prop_oneof![Just(Architecture::Classic), Just(Architecture::New)]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -190,8 +230,9 @@ proptest! {
         seconds in 0..130,
         turns in proptest::collection::vec(turn(), 20..250),
         drained in prop_oneof![Just(None), (0_usize..3, 0_usize..60).prop_map(Some)],
+        architecture in architecture(),
     ) {
-        let mut course = Course::new(3, true);
+        let mut course = Course::of(architecture, 3, true);
         // The bad day begins somewhere in the middle of a good one.
         for _ in 0..seconds {
             course.pass(1_000, Spoil::default());
@@ -204,13 +245,18 @@ proptest! {
     }
 
     #[test]
-    fn after_a_bad_day_the_rollout_ends_or_waits_with_a_reason(turns in proptest::collection::vec(turn(), 0..80)) {
-        let mut course = Course::new(3, true);
+    fn after_a_bad_day_the_rollout_ends_or_waits_with_a_reason(
+        turns in proptest::collection::vec(turn(), 0..80),
+        architecture in architecture(),
+    ) {
+        let mut course = Course::of(architecture, 3, true);
         live(&mut course, &turns);
         course.has_two_owners = false;
         course.count_is = None;
         course.is_stuck = false;
         course.warning = false;
+        course.is_second_paused = false;
+        course.coordinator.mend();
         for _ in 0..400 {
             if matches!(course.mode(), Mode::Ended(_)) {
                 break;
@@ -225,8 +271,11 @@ proptest! {
     }
 
     #[test]
-    fn the_same_inputs_give_the_same_rollout(turns in proptest::collection::vec(turn(), 20..120)) {
-        let mut course = Course::new(3, true);
+    fn the_same_inputs_give_the_same_rollout(
+        turns in proptest::collection::vec(turn(), 20..120),
+        architecture in architecture(),
+    ) {
+        let mut course = Course::of(architecture, 3, true);
         live(&mut course, &turns);
         let mut again = Engine::new(request(true), Policy::default());
         for ((at, input), was) in course.tape.iter().zip(&course.outputs) {

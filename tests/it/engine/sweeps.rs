@@ -5,15 +5,22 @@ use std::collections::BTreeMap;
 use tiroll::cluster::tidb::TidbAll;
 use tiroll::cluster::{
     Architecture, CaptureEntry, CaptureId, CdcSweep, ChangefeedId, ChangefeedRow, ChangefeedState, ClusterId, Failure,
-    FailureKind, GroupSweep, LivenessReading, NodeReading, NodeStatus, TableId, TargetTables, TidbInfo, TidbReading,
-    TidbStatus, TidbSweep, Tso, UpgradeState, Version,
+    FailureKind, GroupSweep, LivenessReading, NodeReading, NodeStatus, Placement, Reading, TableId, TargetTables,
+    TidbInfo, TidbReading, TidbStatus, TidbSweep, Tso, UpgradeState, Version,
 };
 
-use super::model::{Course, Spoil, version};
+use super::model::{Capture, Course, Spoil, version};
 
 impl Course {
     fn feeds() -> [ChangefeedId; 2] {
         [ChangefeedId::new("default", "orders"), ChangefeedId::new("default", "dwh")]
+    }
+
+    fn architecture_at(&self, n: usize) -> Architecture {
+        match (self.architecture, self.captures[n].is_other) {
+            (Architecture::Classic, false) | (Architecture::New, true) => Architecture::Classic,
+            (Architecture::New, false) | (Architecture::Classic, true) => Architecture::New,
+        }
     }
 
     pub(crate) fn cdc(&self, spoil: Spoil) -> CdcSweep {
@@ -40,8 +47,8 @@ impl Course {
                         cluster_id: Some(cluster.clone()),
                         pid: Some(i64::from(c.generation) + 100),
                         is_owner: c.n == self.owner,
-                        liveness: LivenessReading::new(Some(i64::from(c.stopping)), Architecture::Classic),
-                        architecture: Architecture::Classic,
+                        liveness: LivenessReading::new(Some(c.liveness()), self.architecture_at(c.n)),
+                        architecture: self.architecture_at(c.n),
                     })
                 },
             })
@@ -52,42 +59,30 @@ impl Course {
             cluster_id: Some(cluster.clone()),
             id,
         };
-        let mut list: Vec<_> =
-            self.captures.iter().filter(|c| c.down_until.is_none()).map(|c| entry(c.id(), c.n)).collect();
+        let mut list: Vec<_> = self
+            .captures
+            .iter()
+            .filter(|c| c.down_until.is_none() && !c.is_other)
+            .map(|c| entry(c.id(), c.n))
+            .collect();
         list.extend(self.ghosts.iter().map(|(n, id, _)| entry(id.clone(), *n)));
         let clock = u64::try_from(at.wall_ms).unwrap();
         let row = |n: usize| ChangefeedRow {
             id: Self::feeds()[n].clone(),
-            state: if n == 1 && self.warning { ChangefeedState::Warning } else { ChangefeedState::Normal },
+            state: if n == 1 && self.is_second_paused {
+                ChangefeedState::Stopped
+            } else if n == 1 && self.warning {
+                ChangefeedState::Warning
+            } else {
+                ChangefeedState::Normal
+            },
             checkpoint: Tso::new((self.frozen_at.filter(|_| n == 1).unwrap_or(clock) - 2_000) << 18),
             error: None,
         };
-        let ids = |n: usize, count: u64| -> Vec<TableId> {
-            (0..count).map(|k| TableId(i64::try_from(k).unwrap() + 1_000 * i64::try_from(n).unwrap())).collect()
-        };
-        let placement = (0..2)
-            .map(|feed| {
-                let all = self.captures.iter().filter(|c| c.down_until.is_none());
-                (Self::feeds()[feed].clone(), Ok(all.map(|c| (c.id(), ids(c.n, c.tables[feed]))).collect()))
-            })
-            .collect();
-        let target = self.watched.as_ref().map(|capture| TargetTables {
-            capture: capture.clone(),
-            by_changefeed: (0..2)
-                .map(|feed| {
-                    let found = self.captures.iter().find(|c| &c.id() == capture && c.down_until.is_none());
-                    let reading = match found {
-                        _ if spoil.target => Err(spoilt()),
-                        Some(c) => Ok(ids(c.n, c.tables[feed])),
-                        None => Err(Failure::local(FailureKind::NoSuchCapture, "gone")),
-                    };
-                    (Self::feeds()[feed].clone(), reading)
-                })
-                .collect::<BTreeMap<_, _>>(),
-        });
+        let (placement, target) = (self.placement(), self.target(spoil));
         let group = GroupSweep {
             cluster_id: cluster.clone(),
-            architecture: Some(Architecture::Classic),
+            architecture: Some(self.architecture),
             captures: if spoil.captures {
                 Err(spoilt())
             } else if self.now < self.no_owner_until {
@@ -101,12 +96,51 @@ impl Course {
                 Ok(())
             },
             changefeeds: if spoil.changefeeds { Err(spoilt()) } else { Ok(vec![row(1), row(0)]) },
-            processors: Ok(Vec::new()),
+            processors: match self.architecture {
+                Architecture::Classic => Ok(Vec::new()),
+                Architecture::New => Err(Failure::local(FailureKind::NotAsked, "the list is always empty")),
+            },
             placement,
             target,
             cluster_time: Tso::new(clock << 18).ok_or_else(spoilt),
         };
         CdcSweep { begun: at, ended: at, nodes, groups: vec![group] }
+    }
+
+    /// The tables of a changefeed there, as the servers show them.
+    fn shown(&self, c: &Capture, feed: usize) -> Vec<TableId> {
+        let is_new = self.architecture == Architecture::New;
+        let is_none = (is_new && self.coordinator.names_nothing) || (feed == 1 && self.is_second_paused);
+        let count = if is_none { 0 } else { i64::try_from(c.tables[feed]).unwrap() };
+        (0..count).map(|k| TableId(k + 1_000 * i64::try_from(c.n).unwrap())).collect()
+    }
+
+    fn placement(&self) -> BTreeMap<ChangefeedId, Reading<Placement>> {
+        let of = |feed: usize| {
+            if self.are_maintainers_gone() {
+                return Err(Failure::local(FailureKind::NoMaintainer, "its node is dead"));
+            }
+            let all = self.captures.iter().filter(|c| c.down_until.is_none());
+            Ok(all.map(|c| (c.id(), self.shown(c, feed))).collect())
+        };
+        (0..2).map(|feed| (Self::feeds()[feed].clone(), of(feed))).collect()
+    }
+
+    fn target(&self, spoil: Spoil) -> Option<TargetTables> {
+        let capture = self.watched.clone()?;
+        let of = |feed: usize| {
+            if spoil.target {
+                return Err(Failure::local(FailureKind::Timeout, "spoilt by the test"));
+            }
+            if self.are_maintainers_gone() {
+                return Err(Failure::local(FailureKind::NoMaintainer, "its node is dead"));
+            }
+            let found = self.captures.iter().find(|c| c.id() == capture && c.down_until.is_none());
+            let gone = || Failure::local(FailureKind::NoSuchCapture, "gone");
+            found.map(|c| self.shown(c, feed)).ok_or_else(gone)
+        };
+        let by_changefeed = (0..2).map(|feed| (Self::feeds()[feed].clone(), of(feed))).collect();
+        Some(TargetTables { capture, by_changefeed })
     }
 
     pub(crate) fn tidb_sweep(&self, spoil: Spoil) -> TidbSweep {
