@@ -173,7 +173,7 @@ fn at_rest(mut document: Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn status_equals_the_state_of_the_simulator_at_rest() {
-    for name in ["small", "leftover", "busy"] {
+    for name in ["small", "leftover", "busy", "new-arch"] {
         let running = simulator(builtin(name), 1.0).await;
         let mut args = vec!["status".to_owned(), "--json".to_owned()];
         args.extend(addresses(&running));
