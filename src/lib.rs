@@ -54,9 +54,13 @@
 //! - A new *executor*: an implementation of [`exec::Executor`], wired in `cli::connect`.
 //! - A new *fact about a server*: a function in [`api`], a named outcome in [`cluster`], a recording under
 //!   `tests/fixtures/recorded`, and the same answer in [`sim`], written a second time.
-//! - The new architecture of `TiCDC`: liveness and architecture are read per node already
-//!   ([`cluster::cdc`]); its tables call belongs beside the processors in `api::sweep`, its evidence beside the
-//!   classic one in [`rollout::evidence`].
+//!
+//! ## The two architectures of `TiCDC`
+//!
+//! Which one runs is found out for each node by two signals and kept in [`cluster::cdc::NodeStatus`]; nobody has to say.
+//! They meet in few places: [`cluster::cdc::LivenessReading`] (what a number means), `api::sweep` (who is asked for
+//! tables), [`rollout::evidence`] (who witnesses that a capture is empty) and [`rollout::phase::drain`] (what a number of
+//! the drain call counts, and what happens when the coordinator changes). Everything else is the same for both.
 #![forbid(unsafe_code)]
 
 pub mod api;
