@@ -12,7 +12,7 @@ pub enum Command {
     Continue,
     /// Start nothing new; what the servers already do goes on and stays visible.
     Pause,
-    /// New architecture, in a person's pause: ask for a drain that was lost with its coordinator once more.
+    /// New architecture, while a person has the word: ask once more for a drain that was lost with its coordinator.
     AskAgain,
     /// Try the phase that asked for a person again.
     Retry,
@@ -73,7 +73,7 @@ impl Command {
             Self::Step => "run the next phase, then wait",
             Self::Continue => "run on until something needs a person",
             Self::Pause => "start nothing new; the servers go on with what they have",
-            Self::AskAgain => "while paused: ask for a drain that was lost with its coordinator",
+            Self::AskAgain => "while paused: ask again for a drain that its coordinator has lost",
             Self::Retry => "try the waiting phase again",
             Self::Wait => "give the waiting phase as much time again",
             Self::Confirm => "say that the hand-over has been done",

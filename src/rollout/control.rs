@@ -152,6 +152,7 @@ impl Engine {
             self.emit(Fact::Commanded { who: who.clone(), command });
             self.obey(command, who);
             self.advance();
+            self.keep_drain_open();
         }
         (permission, self.finish())
     }
@@ -185,14 +186,14 @@ impl Engine {
         }
     }
 
-    /// Only where a pause keeps a lost drain from being asked for: everywhere else the rollout asks by itself.
+    /// Only where a person keeps a lost drain from being asked for: everywhere else the rollout asks by itself.
     fn ask_again_permission(&self) -> Permission {
-        let asks = self.active.as_ref().is_some_and(super::runner::Active::is_drain_of_visit);
-        let has_changed = self.visit.as_ref().is_some_and(|visit| self.has_coordinator_changed(visit));
-        match (self.state.is_paused, asks && has_changed) {
-            (true, true) => Ok(()),
-            (false, true) => Err("the rollout asks by itself; it is not paused".to_owned()),
-            (_, false) => Err("no drain was lost: the coordinator has not changed in the middle of one".to_owned()),
+        let open = self.visit.as_ref().filter(|visit| self.owes_drain(&visit.old_id));
+        let is_asked_by_itself = self.active.is_some() && !self.state.is_paused;
+        match open.is_some_and(|visit| self.has_coordinator_changed(visit)) {
+            true if is_asked_by_itself => Err("the rollout asks by itself while it runs".to_owned()),
+            true => Ok(()),
+            false => Err("no drain was lost: the coordinator has not changed in the middle of one".to_owned()),
         }
     }
 
@@ -211,6 +212,7 @@ impl Engine {
             }
             Command::Continue if self.acknowledge_guard() => {}
             Command::Continue => {
+                self.state.use_ask_again();
                 self.state.is_auto = true;
                 self.state.is_paused = false;
             }
@@ -263,6 +265,7 @@ impl Engine {
         self.state.aborted = Some(format!("aborted by {} {during}", who.name));
         self.end_active_as(PhaseState::Aborted, "aborted");
         self.state.life = Life::Aborted;
+        self.state.use_ask_again();
         self.state.is_paused = false;
         self.state.is_auto = false;
         self.offer();

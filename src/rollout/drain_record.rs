@@ -86,7 +86,7 @@ impl DrainRecord {
     }
 
     /// The read model.
-    pub fn view(&self, now: Timestamp) -> DrainView {
+    pub fn view(&self, now: Timestamp, is_lost: bool) -> DrainView {
         DrainView {
             capture: self.capture.clone(),
             address: self.address.clone(),
@@ -100,6 +100,7 @@ impl DrainRecord {
             history: self.samples.iter().map(|(_, count)| *count).collect(),
             by_changefeed: self.by_changefeed.clone(),
             waiting_for: self.waiting_for.clone(),
+            is_lost,
             is_done: self.is_done,
         }
     }

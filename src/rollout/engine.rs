@@ -126,6 +126,8 @@ pub struct Engine {
     pub(super) opening_since: Option<Timestamp>,
     /// The last drain request, by any phase: never more than one a second.
     pub(super) asked_drain: Option<Asked>,
+    /// The drain request that no machine waits for.
+    pub(super) kept_open: Option<EffectId>,
     pub(super) in_flight: BTreeMap<EffectId, bool>,
     answers: BTreeMap<EffectId, (Timestamp, CallAnswer)>,
     outcomes: BTreeMap<EffectId, ActionOutcome>,
@@ -162,6 +164,7 @@ impl Engine {
             reading_since: None,
             opening_since: None,
             asked_drain: None,
+            kept_open: None,
             in_flight: BTreeMap::new(),
             answers: BTreeMap::new(),
             outcomes: BTreeMap::new(),
@@ -182,6 +185,7 @@ impl Engine {
         self.watch_owner();
         self.watch_guards();
         self.advance();
+        self.keep_drain_open();
         self.follow_abandoned_drain();
         self.finish()
     }

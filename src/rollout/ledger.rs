@@ -38,6 +38,13 @@ impl Engine {
         });
     }
 
+    /// Whether a drain of this capture is open.
+    pub(super) fn owes_drain(&self, of: &CaptureId) -> bool {
+        self.obligations
+            .iter()
+            .any(|obligation| matches!(&obligation.debt, Debt::Drain { capture, .. } if capture == of))
+    }
+
     /// A process is about to be stopped; `before` is the id it answers with now.
     pub(super) fn owe_start(&mut self, component: Component, address: &Address, before: &str) {
         let now = self.now;

@@ -34,7 +34,7 @@ impl Engine {
             plan: self.plan_view(),
             cursor: (!self.plan.is_empty()).then_some(self.cursor),
             groups: self.group_views(),
-            drain: self.drain.as_ref().map(|record| record.view(self.now)),
+            drain: self.drain.as_ref().map(|record| record.view(self.now, self.is_drain_lost())),
             tidb: self.tidb_view(),
             pd: self
                 .picture

@@ -431,6 +431,9 @@ pub struct DrainView {
     pub by_changefeed: Vec<(ChangefeedId, u64)>,
     /// What it waits for.
     pub waiting_for: String,
+    /// New architecture: whether the coordinator changed since it was last asked for. Nothing in the whole cluster is
+    /// placed until it is asked for again (recorded cdc-new-more 08).
+    pub is_lost: bool,
     /// Whether it is over.
     pub is_done: bool,
 }

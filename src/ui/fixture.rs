@@ -258,6 +258,7 @@ pub(crate) fn draining() -> View {
             (ChangefeedId::new("default", "users"), 2),
         ],
         waiting_for: "17 tables to move".to_owned(),
+        is_lost: false,
         is_done: false,
     });
     view.owed = vec![drained_owed()];
@@ -313,6 +314,7 @@ pub(crate) fn drain_lost() -> View {
     if let Some(drain) = &mut view.drain {
         drain.work = Some(22);
         drain.rate = Some(0.0);
+        drain.is_lost = true;
         drain.waiting_for = "the drain to be asked again: the new coordinator places nothing before".to_owned();
     }
     allow(&mut view, &[Command::AskAgain, Command::Step, Command::Continue, Command::Abort]);

@@ -93,6 +93,12 @@ fn held(ctx: &Ctx<'_>, step: &StepView, phase: &PhaseView) -> Option<String> {
     if phase.kind != PhaseKind::Restart || !is_drained {
         return None;
     }
+    if ctx.view.drain.as_ref().is_some_and(|drain| drain.is_lost) {
+        let key = keymap::key(Action::Tell(Command::AskAgain));
+        return Some(format!(
+            "The coordinator changed: nothing in the cluster is placed until {key} asks for this drain again."
+        ));
+    }
     let owed = ctx.view.owed.iter().find(|owed| owed.kind == "restart" && owed.target == step.target)?;
     let since = units::clock(ctx.now.since(owed.since));
     let is_new = ctx.view.groups.iter().any(GroupView::is_new);

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use tiroll::cluster::Architecture;
+use tiroll::rollout::Engine;
 use tiroll::rollout::command::Command;
 use tiroll::rollout::effect::Effect;
 use tiroll::rollout::event::Fact;
 use tiroll::rollout::policy::Policy;
 use tiroll::rollout::view::{DrainView, Mode, Outcome, PhaseKind};
-use tiroll::rollout::{Engine, Request};
 
 use super::examples::{acts, drains, ending, is_over, owes, phase};
 use super::model::{Course, Spoil, request};
@@ -184,17 +184,17 @@ fn another_coordinator_is_asked_again_and_the_drain_goes_on() {
     ends_done(course);
 }
 
-fn with_guard(seconds: u64) -> Course {
+fn with_guard(seconds: u64, is_auto: bool) -> Course {
     let mut course = new(3);
     let policy = Policy { no_owner_guard: Duration::from_secs(seconds), ..Policy::default() };
-    course.engine = Engine::new(Request { ..request(true) }, policy);
+    course.engine = Engine::new(request(is_auto), policy);
     course
 }
 
 /// Design section 4, the one exception: the placement of the whole cluster stands still until somebody asks.
 #[test]
 fn after_a_crash_of_the_coordinator_the_drain_is_asked_again_while_a_guard_holds() {
-    let mut course = with_guard(5);
+    let mut course = with_guard(5, true);
     course.is_stuck = true;
     let mut course = draining(course);
     course.crash_coordinator();
@@ -242,6 +242,30 @@ fn in_a_persons_pause_the_lost_drain_is_said_and_asked_for_on_order_only() {
     assert_eq!(course.captures[1].tables, [0, 0]);
     assert_eq!(course.say(Command::Continue), Ok(()));
     ends_done(course);
+}
+
+/// Drained, and the restart waits for a person: the drain is open all the same.
+#[test]
+fn between_two_phases_a_lost_drain_is_asked_for_on_order_or_under_a_guard() {
+    let mut course = with_guard(5, false);
+    course.until("the plan", |course| course.mode() == Mode::Stepping);
+    assert_eq!(course.say(Command::Step), Ok(()));
+    course.until("the end of the drain", |course| course.mode() == Mode::Stepping);
+    assert!(course.say(Command::AskAgain).is_err() && !drain(&course).is_lost);
+    course.resign();
+    assert_eq!(sent_in(&mut course, 20), 0, "a person steps");
+    assert!(drain(&course).is_lost);
+    let before = course.sent;
+    assert_eq!(course.say(Command::AskAgain), Ok(()));
+    sent_in(&mut course, 20);
+    assert_eq!(course.sent - before, 1);
+    assert!(!drain(&course).is_lost);
+    // A guard is no person: there it is asked for by itself.
+    course.crash_coordinator();
+    course.until("the guard", is_asking("no_owner"));
+    let before = drains(&course);
+    course.until("a request", |course| drains(course) > before);
+    assert_eq!((course.asked(), course.sent), (Some("no_owner"), drains(&course)));
 }
 
 #[test]

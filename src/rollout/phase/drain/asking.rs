@@ -6,9 +6,9 @@
 //! no person made, and a person who paused is offered to ask once more.
 
 use super::super::{Flow, LOOK_AGAIN, ask};
-use crate::cluster::{Architecture, CaptureId, Timestamp};
+use crate::cluster::{Architecture, CaptureId, Reading, Timestamp};
 use crate::rollout::command::Command;
-use crate::rollout::effect::{Call, EffectId};
+use crate::rollout::effect::{Call, CallAnswer, EffectId};
 use crate::rollout::engine::{Engine, Visit};
 
 /// The last drain request, whichever phase sent it.
@@ -87,6 +87,41 @@ impl Engine {
         let owner = self.picture.owner(&visit.cluster);
         visit.architecture == Architecture::New
             && asked.zip(owner).is_some_and(|(asked, (owner, since))| owner != &asked.owner || since > asked.at)
+    }
+
+    /// Between two phases no machine asks: a drained capture that waits for its restart loses its drain with the
+    /// coordinator like any other.
+    pub(crate) fn keep_drain_open(&mut self) {
+        if let Some((_, Ok(work))) = self.take_kept_answer() {
+            self.drain_worked(work);
+        }
+        let Some(visit) = self.visit.clone() else { return };
+        let is_open = self.active.is_none() && self.in_flight.is_empty() && self.owes_drain(&visit.old_id);
+        if !is_open || !self.may_ask_again() || !self.drain_is_due() || !self.is_fresh() {
+            return;
+        }
+        let Some((owner, since)) = self.picture.owner(&visit.cluster).map(|(id, since)| (id.clone(), since)) else {
+            return;
+        };
+        let stands = self.now.since(since) >= self.policy.owner_stands;
+        if stands && owner != visit.old_id && beside(self, &visit).is_none() {
+            self.kept_open = Some(ask_for_drain(self, &visit, &owner));
+        }
+    }
+
+    fn take_kept_answer(&mut self) -> Option<(Timestamp, Reading<u64>)> {
+        let (at, answer) = self.take_answer(self.kept_open?)?;
+        self.kept_open = None;
+        match answer {
+            CallAnswer::Drain(reading) => Some((at, reading)),
+            CallAnswer::Resign(_) | CallAnswer::Start(_) | CallAnswer::Finish(_) => None,
+        }
+    }
+
+    /// Whether nothing in the cluster is placed until our drain is asked for again.
+    pub(crate) fn is_drain_lost(&self) -> bool {
+        let visit = self.visit.as_ref().filter(|visit| self.owes_drain(&visit.old_id));
+        visit.is_some_and(|visit| self.is_placement_frozen(visit))
     }
 
     /// Whether the request may be repeated although nothing else may be sent: see the head of this file.
