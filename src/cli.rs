@@ -18,7 +18,7 @@ use crate::driver::clock::SystemClock;
 use crate::sim;
 use crate::sim::scenario::Scenario;
 use args::{Cli, Demo, ExecutorChoice, Format, Sim, Status, Upgrade, Verb, Watch};
-use connect::{Plan, Target};
+use connect::{Plan, endpoints_of_sim};
 use output::{say, warn};
 use screen::Purpose;
 use signals::Signals;
@@ -116,7 +116,7 @@ async fn run_demo(demo: Demo) -> Result<u8> {
     }
     let running = start_sim(&demo.scenario, demo.speed).await?;
     let plan = Plan {
-        target: Target::of_sim(&running)?,
+        target: endpoints_of_sim(&running)?,
         to: Some(Version::parse(DEMO_TARGET)?),
         executor: Some(ExecutorChoice::Sim(running.control.clone())),
         set: Vec::new(),
@@ -157,7 +157,7 @@ async fn run_watch(args: Watch) -> Result<u8> {
         return Ok(2);
     }
     let plan = Plan {
-        target: Target::from(&args.cluster),
+        target: (&args.cluster).into(),
         to: None,
         executor: None,
         set: Vec::new(),
@@ -181,7 +181,7 @@ async fn run_upgrade(args: Upgrade) -> Result<u8> {
         return Ok(2);
     }
     let plan = Plan {
-        target: Target::from(&args.cluster),
+        target: (&args.cluster).into(),
         to: Some(args.to),
         executor: Some(args.executor),
         set: args.set,

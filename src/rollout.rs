@@ -5,6 +5,7 @@
 //! the terminal. The one invariant: a phase ends on positive evidence, and everything unexpected leads to *paused, with
 //! choices*, never to the next phase.
 
+pub mod after_abort;
 pub mod command;
 pub mod control;
 pub mod drain_record;

@@ -19,26 +19,13 @@ use crate::rollout::Request;
 use crate::rollout::policy::{Policy, PolicyError};
 use crate::sim;
 
-/// The addresses of a cluster.
-pub(super) struct Target {
-    cdc: Vec<Address>,
-    tidb: Vec<Address>,
-    pd: Vec<Address>,
+/// The addresses of a simulator in this process. They are only ever spoken to over HTTP.
+pub(super) fn endpoints_of_sim(running: &sim::Running) -> Result<Endpoints> {
+    let parse = |list: &[String]| list.iter().map(|text| Ok(Address::parse(text)?)).collect::<Result<Vec<_>>>();
+    Ok(Endpoints { cdc: parse(&running.captures)?, tidb: parse(&running.tidb)?, pd: parse(&running.pd)? })
 }
 
-impl Target {
-    /// The addresses of a simulator in this process. They are only ever spoken to over HTTP.
-    pub(super) fn of_sim(running: &sim::Running) -> Result<Self> {
-        let parse = |list: &[String]| list.iter().map(|text| Ok(Address::parse(text)?)).collect::<Result<Vec<_>>>();
-        Ok(Self { cdc: parse(&running.captures)?, tidb: parse(&running.tidb)?, pd: parse(&running.pd)? })
-    }
-
-    fn endpoints(&self) -> Endpoints {
-        Endpoints { cdc: self.cdc.clone(), tidb: self.tidb.clone(), pd: self.pd.clone() }
-    }
-}
-
-impl From<&Cluster> for Target {
+impl From<&Cluster> for Endpoints {
     fn from(cluster: &Cluster) -> Self {
         Self { cdc: cluster.cdc.clone(), tidb: cluster.tidb.clone(), pd: cluster.pd.clone() }
     }
@@ -47,7 +34,7 @@ impl From<&Cluster> for Target {
 /// What shall be started.
 pub(super) struct Plan {
     /// The cluster.
-    pub(super) target: Target,
+    pub(super) target: Endpoints,
     /// The version to reach; `None` only watches.
     pub(super) to: Option<Version>,
     /// How processes are restarted.
@@ -94,7 +81,7 @@ impl Plan {
         if is_simulated {
             policy = policy.at_speed(speed);
         }
-        let clients = Clients::new(self.target.endpoints(), &options(&policy))?;
+        let clients = Clients::new(self.target.clone(), &options(&policy))?;
         let clock: Arc<dyn Clock> = Arc::new(clock);
         let (has_tidb, has_pd) = (!self.target.tidb.is_empty(), !self.target.pd.is_empty());
         let request = Request {
@@ -121,8 +108,8 @@ fn options(policy: &Policy) -> Options {
 
 /// Reads a cluster once.
 pub(super) async fn read_status(cluster: &Cluster, clock: &SystemClock) -> Result<StatusDocument> {
-    let target = Target::from(cluster);
-    let clients = Clients::new(target.endpoints(), &options(&Policy::default()))?;
+    let target = Endpoints::from(cluster);
+    let clients = Clients::new(target.clone(), &options(&Policy::default()))?;
     let ask = SweepAsk { target: None, placement: true };
     let cdc = async { clients.sweep_cdc(&ask, clock).await };
     let tidb = async { if target.tidb.is_empty() { None } else { Some(clients.sweep_tidb(clock).await) } };

@@ -62,6 +62,16 @@ impl<T> Observed<T> {
         }
     }
 
+    /// The same observation of something worked out from the value.
+    pub fn map<U>(&self, f: impl FnOnce(&T) -> U) -> Observed<U> {
+        match self {
+            Self::Known { value, at } => Observed::Known { value: f(value), at: *at },
+            Self::Stale { value, at, why } => Observed::Stale { value: f(value), at: *at, why: why.clone() },
+            Self::Unknown { why } => Observed::Unknown { why: why.clone() },
+            Self::Unasked => Observed::Unasked,
+        }
+    }
+
     /// When the last good value was asked for.
     pub const fn at(&self) -> Option<Timestamp> {
         match self {

@@ -141,6 +141,13 @@ pub struct TidbSweep {
     pub state: Reading<UpgradeState>,
 }
 
+impl TidbSweep {
+    /// What the server with this status address answered.
+    pub fn server_at(&self, address: &Address) -> Option<&TidbReading> {
+        self.servers.iter().find(|server| &server.address == address)
+    }
+}
+
 /// One `TiDB` server's own answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TidbReading {

@@ -1,12 +1,10 @@
 //! What may be said when, and what it does. One table of permissions that screen, headless mode and help read.
 
 use super::command::{Command, Permission, Who};
-use super::effect::Effect;
 use super::engine::{Engine, StepOutput};
 use super::event::Fact;
-use super::obligation::Debt;
-use super::plan::{Phase, Step, Target};
-use super::view::{Choice, Ending, Mode, Outcome, PhaseKind, PhaseState, Question, StepKind};
+
+use super::view::{Ending, Mode, PhaseState, Question};
 use crate::cluster::Timestamp;
 
 /// Where the rollout is in its life.
@@ -102,6 +100,22 @@ impl State {
     /// The plan stands.
     pub fn begin(&mut self) {
         self.life = Life::Going;
+    }
+
+    /// A step that pays what an abort left runs through.
+    pub fn pay(&mut self) {
+        self.life = Life::Going;
+        self.is_auto = true;
+    }
+
+    /// What an abort left waits for a person again.
+    pub fn await_payment(&mut self) {
+        self.life = Life::Aborted;
+    }
+
+    /// Who aborted, and in which phase.
+    pub fn aborted(&self) -> Option<&str> {
+        self.aborted.as_deref()
     }
 
     /// It has ended.
@@ -271,163 +285,8 @@ impl Engine {
         self.offer();
     }
 
-    /// After an abort: says what is left behind and what can be done about it, or ends if nothing is.
-    pub(super) fn offer(&mut self) {
-        if self.state.life != Life::Aborted {
-            return;
-        }
-        let acting = self.in_flight.len();
-        if self.obligations.is_empty() && acting == 0 {
-            let how = self.state.aborted.clone().unwrap_or_else(|| "aborted".to_owned());
-            self.end(Outcome::Aborted, 4, format!("The rollout was {how}; nothing is left behind."));
-            return;
-        }
-        let mut choices = Vec::new();
-        let mut left = Vec::new();
-        for obligation in &self.obligations {
-            let view = obligation.view();
-            left.push(view.what.clone());
-            match &obligation.debt {
-                Debt::Drain { address, capture, .. } if acting == 0 && self.may_recover(address, capture) => choices
-                    .push(Choice {
-                        command: Command::Recover,
-                        label: format!("recover: finish the drain of {address} and restart it on the binary it has"),
-                    }),
-                Debt::Start { component, address, .. } if acting == 0 && self.is_silent(*component, address) => choices
-                    .push(Choice {
-                        command: Command::Start,
-                        label: format!("start the process at {address}, on the binary that is there"),
-                    }),
-                Debt::Finish if acting == 0 => {
-                    choices.push(Choice { command: Command::Finish, label: self.finish_label() });
-                }
-                Debt::Finish | Debt::Drain { .. } | Debt::Start { .. } => {}
-            }
-        }
-        choices.dedup_by_key(|choice| choice.command);
-        choices.push(Choice { command: Command::Close, label: "end here; what is listed above stays owed".to_owned() });
-        let acting = if acting > 0 { " What was asked last is still under way; its end is waited for." } else { "" };
-        let question = Question {
-            reason: "aborted",
-            step: "abort".to_owned(),
-            target: String::new(),
-            what: format!("The rollout was {}.{acting}", self.state.aborted.as_deref().unwrap_or("aborted")),
-            means: if left.is_empty() {
-                "Nothing is owed so far.".to_owned()
-            } else {
-                format!("Left behind: {}.", left.join("; "))
-            },
-            advice: "Pay what is owed now, or end and pay it by hand.".to_owned(),
-            choices,
-        };
-        if self.state.ask(question.clone()) {
-            self.emit(Fact::Paused(question));
-        }
-    }
-
-    fn finish_label(&self) -> String {
-        let mut versions: Vec<_> = self
-            .picture
-            .tidb_versions
-            .values()
-            .map(|v| v.last().map(ToString::to_string).unwrap_or_default())
-            .collect();
-        versions.sort();
-        versions.dedup();
-        if versions.len() <= 1 {
-            "finish: leave the upgrading state, so that user DDL runs".to_owned()
-        } else {
-            format!("finish although TiDB runs {}: user DDL then runs on mixed versions", versions.join(" and "))
-        }
-    }
-
-    /// Restarts the drained capture on the binary it has, as a step of its own with the same care.
-    fn recover(&mut self) {
-        let debt = self.obligations.iter().find_map(|obligation| match &obligation.debt {
-            Debt::Drain { cluster, address, .. } => Some((cluster.clone(), address.clone())),
-            Debt::Finish | Debt::Start { .. } => None,
-        });
-        let Some((cluster, address)) = debt else { return };
-        let phases = [PhaseKind::Drain, PhaseKind::Restart, PhaseKind::Verify, PhaseKind::Settle];
-        self.append(Step::new(
-            StepKind::Recover,
-            Target::Capture { cluster, address },
-            "on the binary it has",
-            &phases,
-        ));
-    }
-
-    fn finish_now(&mut self) {
-        let phases = [PhaseKind::LeaveUpgrading];
-        self.append(Step::new(StepKind::LeaveUpgrading, Target::Cluster("TiDB"), "after the abort", &phases));
-    }
-
-    fn start_again(&mut self) {
-        let debt = self.obligations.iter().find_map(|obligation| match &obligation.debt {
-            Debt::Start { component, address, .. } if self.is_silent(*component, address) => {
-                Some((*component, address.clone()))
-            }
-            Debt::Finish | Debt::Drain { .. } | Debt::Start { .. } => None,
-        });
-        let Some((component, address)) = debt else { return };
-        let action = super::effect::Action {
-            verb: super::effect::Verb::Start,
-            component,
-            address,
-            version: None,
-            forced: false,
-        };
-        self.state.withdraw();
-        self.exec(action);
-        self.offer();
-    }
-
-    /// A step after an abort: what was not begun is given up first, so that the cursor comes to rest on it.
-    fn append(&mut self, step: Step) {
-        for phase in self.plan.iter_mut().flat_map(|step| &mut step.phases) {
-            if !phase.state.is_over() {
-                phase.state = PhaseState::Skipped;
-                "not begun: the rollout was aborted".clone_into(&mut phase.note);
-            }
-        }
-        self.plan.push(step);
-        self.visit = None;
-        self.state.withdraw();
-        self.state.life = Life::Going;
-        self.state.is_auto = true;
-    }
-
-    /// Whether the steps that run now only pay what an aborted rollout owes.
-    pub(super) const fn is_paying(&self) -> bool {
-        self.state.aborted.is_some()
-    }
-
-    /// The steps after an abort are over: back to what is still owed.
-    pub(super) fn paid_so_far(&mut self) {
-        self.state.life = Life::Aborted;
-        self.state.withdraw();
-        self.offer();
-    }
-
-    fn close(&mut self) {
-        let how = self.state.aborted.clone().unwrap_or_else(|| "aborted".to_owned());
-        self.end(Outcome::Aborted, 4, format!("The rollout was {how}; what is listed as owed is still owed."));
-    }
-
     /// Whether it was aborted and waits for what shall be paid.
     pub(super) fn is_aborted(&self) -> bool {
         self.state.life == Life::Aborted
     }
-}
-
-/// The phase that runs is over in this way.
-pub(super) fn close_phase(phase: &mut Phase, state: PhaseState, note: &str, now: Timestamp) {
-    phase.state = state;
-    phase.ended_at = Some(now);
-    note.clone_into(&mut phase.note);
-}
-
-/// Whether an effect changes the cluster: tests count these.
-pub const fn is_mutating(effect: &Effect) -> bool {
-    !matches!(effect, Effect::Watch(_))
 }

@@ -177,8 +177,12 @@ impl Engine {
         }
     }
 
-    /// Takes an input at a moment, and says what follows. Commands are given through [`Engine::command`], which answers.
+    /// Takes an input at a moment, and says what follows. Whether a command was taken only [`Engine::command`] tells.
     pub fn step(&mut self, now: Timestamp, input: Input) -> StepOutput {
+        let input = match input {
+            Input::Command { who, command } => return self.command(now, &who, command).1,
+            other => other,
+        };
         self.pass_time(now);
         self.absorb(input);
         self.settle_obligations();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::command::Command;
 use super::engine::Engine;
-use super::phase::{Flow, ask};
+use super::phase::question;
 use super::view::Question;
 use crate::cluster::units::spoken;
 
@@ -73,16 +73,14 @@ impl Engine {
                     "No phase may go on what was read before.",
                 ),
             };
-            let flow = ask(
+            let question = question(
                 guard.reason(),
                 what,
                 means,
                 "See to the captures. Continue goes on, and is silent about this until it is over.",
                 &[(Command::Continue, "go on; say no more of it until it is over")],
             );
-            if let Flow::Ask(question) = flow {
-                self.ask(*question);
-            }
+            self.ask(question);
             return;
         }
     }

@@ -159,8 +159,7 @@ impl Engine {
                 node.is_none_or(|node| node.status.is_err())
             }
             Component::Tidb => {
-                let servers = self.picture.tidb.as_ref().map(|sweep| sweep.servers.as_slice()).unwrap_or_default();
-                let server = servers.iter().find(|server| &server.address == address);
+                let server = self.picture.tidb.as_ref().and_then(|sweep| sweep.server_at(address));
                 server.is_none_or(|server| server.info.is_err())
             }
         }
@@ -195,7 +194,7 @@ impl Engine {
             return None;
         }
         let sweep = self.picture.tidb.as_ref().filter(|sweep| sweep.begun > last_act)?;
-        let server = sweep.servers.iter().find(|server| &server.address == address)?;
+        let server = sweep.server_at(address)?;
         let info = server.info.as_ref().ok()?;
         if &*info.ddl_id == before {
             return self.never_stopped(sweep.begun, last_act);

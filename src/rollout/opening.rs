@@ -3,7 +3,7 @@
 
 use super::engine::{Engine, FeedBefore, Visit};
 use super::obligation::Debt;
-use super::phase::{Flow, ask};
+use super::phase::question;
 use super::plan::{Phase, Step, Target, owner_note};
 use super::view::{PhaseKind, PhaseState, StepKind};
 use crate::cluster::{Address, ClusterId};
@@ -47,16 +47,14 @@ impl Engine {
         }
         let since = *self.opening_since.get_or_insert(self.now);
         if self.state.question().is_none() && self.now.since(since) >= self.policy.unknown_asks {
-            let flow = ask(
+            let question = question(
                 NOT_ALL_THERE,
                 format!("Every step is over, and yet: {}.", behind.join("; ")),
                 "The rollout is not called done while that is so.",
                 "See to what is named here; it ends by itself when it is mended.",
                 &[(super::command::Command::Retry, "look again")],
             );
-            if let Flow::Ask(question) = flow {
-                self.ask(*question);
-            }
+            self.ask(question);
         }
         false
     }
@@ -80,7 +78,7 @@ impl Engine {
             }
             (Target::Tidb(address), _) => {
                 let sweep = self.picture.tidb.as_ref()?;
-                let server = sweep.servers.iter().find(|server| &server.address == address)?;
+                let server = sweep.server_at(address)?;
                 let version = &server.info.as_ref().ok().filter(|info| info.version.is_same_release(to))?.version;
                 let is_fresh = self.now.since(sweep.begun) <= self.policy.stale_after;
                 (is_fresh && server.status.is_ok()).then(|| format!("already {version}"))
@@ -124,16 +122,14 @@ impl Engine {
         if self.now.since(since) < self.policy.unknown_asks {
             return;
         }
-        let flow = ask(
+        let question = question(
             NODE_UNREAD,
             format!("The next step cannot begin: {why}."),
             "A node is only touched when it, its owner and its changefeeds have just been read.",
             "See to the node; the step begins by itself when it answers.",
             &[(super::command::Command::Retry, "look again")],
         );
-        if let Flow::Ask(question) = flow {
-            self.ask(*question);
-        }
+        self.ask(question);
     }
 
     fn set_note(&mut self, step: usize, state: PhaseState, note: String) {

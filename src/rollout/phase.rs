@@ -66,17 +66,17 @@ pub enum Machine {
 }
 
 /// A question in its three parts, with the choices every phase has beside those of its own.
-pub(super) fn ask(
+pub(super) fn question(
     reason: &'static str,
     what: impl Into<String>,
     means: impl Into<String>,
     advice: impl Into<String>,
     own: &[(Command, &str)],
-) -> Flow {
+) -> Question {
     let mut choices: Vec<Choice> =
         own.iter().map(|(command, label)| Choice { command: *command, label: (*label).to_owned() }).collect();
     choices.push(Choice { command: Command::Abort, label: "give the rollout up; says what is left behind".to_owned() });
-    Flow::Ask(Box::new(Question {
+    Question {
         reason,
         step: String::new(),
         target: String::new(),
@@ -84,7 +84,18 @@ pub(super) fn ask(
         means: means.into(),
         advice: advice.into(),
         choices,
-    }))
+    }
+}
+
+/// The same as what a phase says after a look.
+pub(super) fn ask(
+    reason: &'static str,
+    what: impl Into<String>,
+    means: impl Into<String>,
+    advice: impl Into<String>,
+    own: &[(Command, &str)],
+) -> Flow {
+    Flow::Ask(Box::new(question(reason, what, means, advice, own)))
 }
 
 /// The choice that nearly every question has.

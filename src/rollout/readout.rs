@@ -81,7 +81,7 @@ impl Engine {
                 cluster_id: cluster_id.clone(),
                 owner: group.owner.clone(),
                 captures: self.captures(cluster_id, group, sweep),
-                changefeeds: map_observed(&group.changefeeds, |rows| {
+                changefeeds: group.changefeeds.map(|rows| {
                     rows.iter()
                         .map(|row| ChangefeedView {
                             id: row.id.clone(),
@@ -257,15 +257,6 @@ impl Engine {
             }
         }
         Some(sum)
-    }
-}
-
-fn map_observed<T, U>(observed: &Observed<T>, f: impl FnOnce(&T) -> U) -> Observed<U> {
-    match observed {
-        Observed::Known { value, at } => Observed::Known { value: f(value), at: *at },
-        Observed::Stale { value, at, why } => Observed::Stale { value: f(value), at: *at, why: why.clone() },
-        Observed::Unknown { why } => Observed::Unknown { why: why.clone() },
-        Observed::Unasked => Observed::Unasked,
     }
 }
 

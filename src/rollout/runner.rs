@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::control::close_phase;
 use super::drain_record::DrainRecord;
 use super::engine::{Engine, Visit};
 use super::event::Fact;
@@ -215,7 +214,9 @@ impl Engine {
         let Some(phase) = at.phases.get_mut(phase) else { return };
         let took = phase.started_at.map_or(Duration::ZERO, |since| now.since(since));
         let kind = phase.kind;
-        close_phase(phase, state, evidence, now);
+        phase.state = state;
+        phase.ended_at = Some(now);
+        evidence.clone_into(&mut phase.note);
         if state == PhaseState::Done {
             // What the servers have shown needs no word of the executor any more.
             self.in_flight.retain(|_, is_act| !*is_act);

@@ -111,7 +111,7 @@ impl TidbRestart {
                 &[LOOK_AGAIN, (Command::Confirm, "restart it although nothing serves meanwhile")],
             );
         }
-        let own = sweep.servers.iter().find(|server| server.address == self.address);
+        let own = sweep.server_at(&self.address);
         match own.map(|server| &server.info) {
             Some(Ok(info)) => {
                 engine.tidb_before =
@@ -147,7 +147,7 @@ impl TidbRestart {
     fn is_new(&self, engine: &Engine, since: Timestamp) -> bool {
         let Some(before) = &engine.tidb_before else { return false };
         let sweep = engine.picture.tidb.as_ref().filter(|sweep| sweep.begun >= since);
-        let server = sweep.and_then(|sweep| sweep.servers.iter().find(|server| server.address == self.address));
+        let server = sweep.and_then(|sweep| sweep.server_at(&self.address));
         server.and_then(|server| server.info.as_ref().ok()).is_some_and(|info| info.ddl_id != before.ddl_id)
     }
 
@@ -244,7 +244,7 @@ impl TidbVerify {
         let wait = |why: String| (false, why);
         let sweep = engine.picture.tidb.as_ref().filter(|sweep| sweep.begun >= self.since);
         let sweep = sweep.ok_or_else(|| wait("no answer yet".to_owned()))?;
-        let server = sweep.servers.iter().find(|server| server.address == self.address);
+        let server = sweep.server_at(&self.address);
         let server = server.ok_or_else(|| wait("it was not asked".to_owned()))?;
         let info = server.info.as_ref().map_err(|why| wait(format!("it {why}")))?;
         if let Some(before) = &engine.tidb_before
