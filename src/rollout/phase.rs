@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::command::Command;
 use super::view::{Choice, PhaseKind, Question};
 
+pub mod act;
 pub mod drain;
 pub mod resign;
 pub mod restart;

@@ -1,12 +1,12 @@
 //! `restart`: entering it asks afresh (one zero and one empty round, both begun after it starts), then the executor
 //! acts. Its end proves nothing; `verify` does.
 
+use super::act::{Act, Words};
 use super::drain::{ask_for_drain, beside};
 use super::{Flow, LOOK_AGAIN, Turn, WAIT_LONGER, ask};
-use crate::cluster::units::{counted, spoken};
+use crate::cluster::units::counted;
 use crate::cluster::{Architecture, FailureKind, Timestamp};
-use crate::rollout::command::Command;
-use crate::rollout::effect::{Action, ActionOutcome, CallAnswer, Component, EffectId, Verb};
+use crate::rollout::effect::{CallAnswer, Component, EffectId};
 use crate::rollout::engine::{Engine, Visit};
 use crate::rollout::evidence::Verdict;
 use crate::rollout::view::PhaseKind;
@@ -16,55 +16,40 @@ use crate::rollout::view::PhaseKind;
 pub struct Restart {
     since: Timestamp,
     request: Option<EffectId>,
-    /// When an act was ordered before, in this phase: its process may come up late.
-    acted: Option<Timestamp>,
     /// When the last request that was answered 0 was sent.
     zero: Option<Timestamp>,
     /// Whether the newest round, begun after the phase, found it empty.
     round: bool,
     waits_for: String,
-    act: Option<(EffectId, Timestamp)>,
-    asked: Option<String>,
-    failed: Option<String>,
+    act: Act,
 }
 
 impl Restart {
     /// A restart that begins now.
-    pub const fn new(since: Timestamp) -> Self {
-        Self {
-            since,
-            request: None,
-            acted: None,
-            zero: None,
-            round: false,
-            waits_for: String::new(),
-            act: None,
-            asked: None,
-            failed: None,
-        }
+    pub fn new(since: Timestamp) -> Self {
+        Self { since, request: None, zero: None, round: false, waits_for: String::new(), act: Act::default() }
     }
 
     /// Starts over from now: nothing confirmed before counts.
     pub fn retry(&mut self, now: Timestamp) {
-        let acted = self.acted.or_else(|| self.act.map(|(_, since)| since));
-        *self = Self { request: self.request, acted, ..Self::new(now) };
+        *self = Self { request: self.request, act: self.act.again(), ..Self::new(now) };
     }
 
     /// Whether an act on the process is under way.
     pub const fn is_acting(&self) -> bool {
-        self.act.is_some() && self.asked.is_none()
+        self.act.is_acting()
     }
 
     /// Whether an act was ordered in this phase.
-    pub const fn has_acted(&self) -> bool {
-        self.act.is_some() || self.acted.is_some()
+    pub fn has_acted(&self) -> bool {
+        self.act.since().is_some()
     }
 
     /// Looks, and acts if it may.
     pub fn run(&mut self, engine: &mut Engine, turn: Turn) -> Flow {
         let Some(visit) = engine.visit.clone() else { return Flow::Stay("reading the cluster".to_owned()) };
-        if let Some((id, since)) = self.act {
-            return self.follow(engine, &visit, id, since, turn);
+        if self.act.is_ordered() {
+            return self.follow(engine, &visit, turn);
         }
         if let Some(flow) = self.came_back(engine, &visit) {
             return flow;
@@ -73,15 +58,8 @@ impl Restart {
             return flow;
         }
         if turn.may_act {
-            engine.owe_start(Component::Ticdc, &visit.address, visit.old_id.as_str());
-            let action = Action {
-                verb: Verb::Restart,
-                component: Component::Ticdc,
-                address: visit.address.clone(),
-                version: visit.to.clone(),
-                forced: false,
-            };
-            self.act = Some((engine.exec(action), engine.now));
+            let (address, id) = (&visit.address, visit.old_id.as_str());
+            self.act.restart(engine, Component::Ticdc, address, visit.to.as_ref(), id);
         }
         Flow::Stay("restarting".to_owned())
     }
@@ -89,8 +67,8 @@ impl Restart {
     /// Another process answers at the address although this phase has nothing under way: our own act, late, or
     /// somebody else's.
     fn came_back(&self, engine: &mut Engine, visit: &Visit) -> Option<Flow> {
-        let new = engine.new_process(&visit.address, &visit.old_id, self.acted.unwrap_or(self.since))?;
-        if self.acted.is_some() {
+        let new = engine.new_process(&visit.address, &visit.old_id, self.act.since().unwrap_or(self.since))?;
+        if self.has_acted() {
             engine.note_return();
             return Some(Flow::Done(format!("a new process answers as {}", new.short())));
         }
@@ -177,42 +155,16 @@ impl Restart {
         Some(Flow::Stay(format!("making sure once more that it is empty {}", self.waits_for).trim().to_owned()))
     }
 
-    fn follow(&mut self, engine: &mut Engine, visit: &Visit, id: EffectId, since: Timestamp, turn: Turn) -> Flow {
-        match engine.take_outcome(id) {
-            Some(ActionOutcome::Returned { detail }) => {
-                engine.note_return();
-                return Flow::Done(detail);
-            }
-            Some(ActionOutcome::Failed { message }) => self.failed = Some(message),
-            Some(ActionOutcome::Asked { text }) => self.asked = Some(text),
-            None => {}
-        }
-        if let Some(new) = engine.new_process(&visit.address, &visit.old_id, since) {
-            engine.note_return();
-            return Flow::Done(format!("a new process answers as {}", new.short()));
-        }
-        if let Some(message) = &self.failed {
-            return ask(
-                "executor_failed",
-                format!("The restart of {} failed: {message}.", visit.address),
-                "The process may be down, or still the old one. Nothing else is stopped meanwhile.",
-                "Look at the node. If the process comes up by itself this step notices; retry asks for evidence again and restarts.",
-                &[(Command::Retry, "make sure it is empty and restart it again")],
-            );
-        }
-        if self.asked.is_none() && turn.spent >= engine.policy.verify_deadline {
-            return ask(
-                "executor_silent",
-                format!(
-                    "The restart of {} was ordered {} ago and nothing came of it.",
-                    &visit.address,
-                    spoken(turn.spent)
-                ),
-                "It is not known whether the process was stopped. Nothing else is stopped meanwhile.",
-                "Look at the node. If a new process answers this step notices; retry makes sure again and restarts.",
-                &[WAIT_LONGER, (Command::Retry, "make sure it is safe and restart it again")],
-            );
-        }
-        self.asked.clone().map_or_else(|| Flow::Stay(format!("restarting for {}", spoken(turn.spent))), Flow::Stay)
+    fn follow(&mut self, engine: &mut Engine, visit: &Visit, turn: Turn) -> Flow {
+        let what = visit.address.to_string();
+        let words = Words {
+            what: &what,
+            means: "The process may be down, or still the old one. Nothing else is stopped meanwhile.",
+            retry: "make sure it is empty and restart it again",
+        };
+        self.act.follow(engine, turn, &words, |engine, since| {
+            let new = engine.new_process(&visit.address, &visit.old_id, since)?;
+            Some(format!("a new process answers as {}", new.short()))
+        })
     }
 }

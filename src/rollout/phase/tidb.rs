@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use super::act::{Act, Words};
 use super::{Flow, LOOK_AGAIN, Turn, WAIT_LONGER, ask};
 use crate::cluster::units::spoken;
 use crate::cluster::{Address, Timestamp, Version};
 use crate::rollout::command::Command;
-use crate::rollout::effect::{Action, ActionOutcome, Component, EffectId, Verb};
+use crate::rollout::effect::Component;
 use crate::rollout::engine::Engine;
 
 /// The server before its restart.
@@ -29,33 +30,19 @@ pub struct TidbRestart {
     goes_on_normal: bool,
     /// Whether the question was about that.
     asks_of_state: bool,
-    /// When an act was ordered before, in this phase: its process may come up late.
-    acted: Option<Timestamp>,
-    act: Option<(EffectId, Timestamp)>,
-    asked: Option<String>,
-    failed: Option<String>,
+    act: Act,
 }
 
 impl TidbRestart {
     /// A restart of this server to this version.
-    pub const fn new(address: Address, to: Version) -> Self {
-        Self {
-            address,
-            to,
-            is_confirmed: false,
-            goes_on_normal: false,
-            asks_of_state: false,
-            acted: None,
-            act: None,
-            asked: None,
-            failed: None,
-        }
+    pub fn new(address: Address, to: Version) -> Self {
+        let act = Act::default();
+        Self { address, to, is_confirmed: false, goes_on_normal: false, asks_of_state: false, act }
     }
 
     /// Starts over.
     pub fn retry(&mut self) {
-        let acted = self.acted.or_else(|| self.act.map(|(_, since)| since));
-        *self = Self { acted, ..Self::new(self.address.clone(), self.to.clone()) };
+        *self = Self { act: self.act.again(), ..Self::new(self.address.clone(), self.to.clone()) };
     }
 
     /// A person says that no `TiDB` may serve for a while, or that user DDL may run meanwhile: whichever was asked.
@@ -69,20 +56,20 @@ impl TidbRestart {
 
     /// Whether an act on the process is under way.
     pub const fn is_acting(&self) -> bool {
-        self.act.is_some() && self.asked.is_none()
+        self.act.is_acting()
     }
 
     /// Looks, and acts if it may.
     pub fn run(&mut self, engine: &mut Engine, turn: Turn) -> Flow {
-        if let Some((id, since)) = self.act {
-            return self.follow(engine, id, since, turn);
+        if self.act.is_ordered() {
+            return self.follow(engine, turn);
         }
         let Some(sweep) = engine.picture.tidb.clone() else { return Flow::Stay("reading TiDB".to_owned()) };
         if engine.now.since(sweep.begun) > engine.policy.stale_after {
             return Flow::Stay("waiting for a fresh reading of TiDB".to_owned());
         }
         self.asks_of_state = false;
-        if let Some(since) = self.acted
+        if let Some(since) = self.act.since()
             && self.is_new(engine, since)
         {
             engine.note_return();
@@ -130,17 +117,24 @@ impl TidbRestart {
         }
         if turn.may_act {
             let before = engine.tidb_before.as_ref().map(|before| Arc::clone(&before.ddl_id)).unwrap_or_default();
-            engine.owe_start(Component::Tidb, &self.address, &before);
-            let action = Action {
-                verb: Verb::Restart,
-                component: Component::Tidb,
-                address: self.address.clone(),
-                version: Some(self.to.clone()),
-                forced: false,
-            };
-            self.act = Some((engine.exec(action), engine.now));
+            self.act.restart(engine, Component::Tidb, &self.address, Some(&self.to), &before);
         }
         Flow::Stay("restarting".to_owned())
+    }
+
+    fn follow(&mut self, engine: &mut Engine, turn: Turn) -> Flow {
+        let what = format!("TiDB {}", self.address);
+        let words = Words {
+            what: &what,
+            means: "The server may be down; user DDL hangs while the cluster is upgrading.",
+            retry: "make sure it is safe and restart it again",
+        };
+        let mut act = std::mem::take(&mut self.act);
+        let flow = act.follow(engine, turn, &words, |engine, since| {
+            self.is_new(engine, since).then(|| "a new process answers".to_owned())
+        });
+        self.act = act;
+        flow
     }
 
     /// Whether another process answers there than the one that was to be restarted.
@@ -149,45 +143,6 @@ impl TidbRestart {
         let sweep = engine.picture.tidb.as_ref().filter(|sweep| sweep.begun >= since);
         let server = sweep.and_then(|sweep| sweep.server_at(&self.address));
         server.and_then(|server| server.info.as_ref().ok()).is_some_and(|info| info.ddl_id != before.ddl_id)
-    }
-
-    fn follow(&mut self, engine: &mut Engine, id: EffectId, since: Timestamp, turn: Turn) -> Flow {
-        match engine.take_outcome(id) {
-            Some(ActionOutcome::Returned { detail }) => {
-                engine.note_return();
-                return Flow::Done(detail);
-            }
-            Some(ActionOutcome::Failed { message }) => self.failed = Some(message),
-            Some(ActionOutcome::Asked { text }) => self.asked = Some(text),
-            None => {}
-        }
-        if self.is_new(engine, since) {
-            engine.note_return();
-            return Flow::Done("a new process answers".to_owned());
-        }
-        if let Some(message) = &self.failed {
-            return ask(
-                "executor_failed",
-                format!("The restart of TiDB {} failed: {message}.", self.address),
-                "The server may be down; user DDL hangs while the cluster is upgrading.",
-                "Look at the node. If the process comes up by itself this step notices; retry restarts it again.",
-                &[(Command::Retry, "restart it again")],
-            );
-        }
-        if self.asked.is_none() && turn.spent >= engine.policy.verify_deadline {
-            return ask(
-                "executor_silent",
-                format!(
-                    "The restart of TiDB {} was ordered {} ago and nothing came of it.",
-                    &self.address,
-                    spoken(turn.spent)
-                ),
-                "It is not known whether the process was stopped. Nothing else is stopped meanwhile.",
-                "Look at the node. If a new process answers this step notices; retry makes sure again and restarts.",
-                &[WAIT_LONGER, (Command::Retry, "make sure it is safe and restart it again")],
-            );
-        }
-        self.asked.clone().map_or_else(|| Flow::Stay(format!("restarting for {}", spoken(turn.spent))), Flow::Stay)
     }
 }
 
