@@ -40,6 +40,8 @@
 //!   ([`rollout::obligation`]); it is an event before its effect, shown until paid, and said on every way out.
 //! - **Time is an argument.** [`cluster::Timestamp`] carries wall and monotonic time together; only [`driver::clock`] and
 //!   the simulator's own clock read the machine's. Deadlines count the time a phase could act, so a pause eats none.
+//! - **What must survive is tracked.** The durable state ([`rollout::durable`]) tells every change of itself, and replaying
+//!   them gives it again; what is sent stands in it before it is sent.
 //! - **One call in flight.** Every effect has an id that its outcome names again; every mutating call is sent once, but
 //!   for the drain request, which is also the only poll of a drain.
 //! - **The screen is true.** The view is built from observations; stale figures carry their age; a frame costs what is

@@ -9,6 +9,7 @@ pub mod after_abort;
 pub mod command;
 pub mod control;
 pub mod drain_record;
+pub mod durable;
 pub mod effect;
 pub mod engine;
 pub mod event;

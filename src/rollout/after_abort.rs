@@ -1,5 +1,7 @@
 //! After an abort: what is left behind, and the ways to pay it.
 
+use std::sync::Arc;
+
 use super::command::Command;
 use super::effect::{Action, Component, Verb};
 use super::engine::Engine;
@@ -101,7 +103,12 @@ impl Engine {
 
     pub(super) fn finish_now(&mut self) {
         let phases = [PhaseKind::LeaveUpgrading];
-        self.append(Step::new(StepKind::LeaveUpgrading, Target::Cluster("TiDB"), "after the abort", &phases));
+        self.append(Step::new(
+            StepKind::LeaveUpgrading,
+            Target::Cluster(Arc::from("TiDB")),
+            "after the abort",
+            &phases,
+        ));
     }
 
     pub(super) fn start_again(&mut self) {
@@ -121,7 +128,7 @@ impl Engine {
             }
         }
         self.plan.push(step);
-        self.visit = None;
+        self.visit.set(None);
         self.state.withdraw();
         self.state.pay();
     }

@@ -5,71 +5,99 @@ use super::engine::{Engine, StepOutput};
 use super::event::Fact;
 
 use super::view::{Ending, Mode, PhaseState, Question};
+use serde::{Deserialize, Serialize};
+
+use super::durable::Tracked;
 use crate::cluster::Timestamp;
 
+/// Who has the word, as far as it outlives the program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    /// Where the rollout is in its life.
+    pub life: Life,
+    /// Whether phase follows phase without being told.
+    pub is_auto: bool,
+    /// Whether a person paused.
+    pub is_paused: bool,
+    /// Who aborted, in which phase.
+    pub aborted: Option<String>,
+}
+
 /// Where the rollout is in its life.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Life {
+    /// The cluster is being read; there is no plan yet.
+    #[default]
+    Reading,
+    /// Looking only.
+    Watching,
+    /// Phases run.
+    Going,
+    /// Aborted; what is owed can be paid.
+    Aborted,
+    /// Over.
+    Ended(Ending),
+}
+
+/// Where the rollout is, and what is asked at the moment.
 #[derive(Clone, Debug)]
 pub struct State {
-    life: Life,
-    is_auto: bool,
-    is_paused: bool,
+    standing: Tracked<Standing>,
     is_granted: bool,
     /// A person who paused said to ask for the drain once more.
     asks_again: bool,
     question: Option<Question>,
     /// A machine asked for its deadline to count from now.
     pub(super) reset_spent: bool,
-    /// Who aborted, in which phase.
-    aborted: Option<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Life {
-    Reading,
-    Watching,
-    Going,
-    Aborted,
-    Ended(Ending),
 }
 
 impl State {
     /// The state before anything was read.
     pub const fn new(is_auto: bool, is_watch: bool) -> Self {
+        let life = if is_watch { Life::Watching } else { Life::Reading };
+        let standing = Standing { life, is_auto, is_paused: false, aborted: None };
         Self {
-            life: if is_watch { Life::Watching } else { Life::Reading },
-            is_auto,
-            is_paused: false,
+            standing: Tracked::new(standing),
             is_granted: false,
             asks_again: false,
             question: None,
             reset_spent: false,
-            aborted: None,
         }
+    }
+
+    /// What of it outlives the program.
+    pub fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    pub(super) const fn take_touch(&mut self) -> bool {
+        self.standing.take_touch()
     }
 
     /// Whether the plan is still to be made.
     pub fn is_reading(&self) -> bool {
-        self.life == Life::Reading
+        self.standing.life == Life::Reading
     }
 
     /// Whether phases run.
     pub fn is_going(&self) -> bool {
-        self.life == Life::Going
+        self.standing.life == Life::Going
     }
 
     /// Whether it has ended.
-    pub const fn is_over(&self) -> bool {
-        matches!(self.life, Life::Ended(_))
+    pub fn is_over(&self) -> bool {
+        matches!(self.standing.life, Life::Ended(_))
     }
 
     /// Whether anything may be sent.
     pub fn may_act(&self) -> bool {
-        self.is_going() && !self.is_paused && self.question.is_none()
+        self.is_going() && !self.standing.is_paused && self.question.is_none()
     }
 
     /// Whether a question holds it, and no person's pause.
     pub fn is_held_by_question(&self) -> bool {
-        self.is_going() && !self.is_paused && self.question.is_some()
+        self.is_going() && !self.standing.is_paused && self.question.is_some()
     }
 
     /// Whether a person who paused said to ask for the drain once more.
@@ -84,7 +112,7 @@ impl State {
 
     /// Whether the next phase may begin.
     pub fn may_begin(&self) -> bool {
-        self.may_act() && (self.is_auto || self.is_granted)
+        self.may_act() && (self.standing.is_auto || self.is_granted)
     }
 
     /// A phase has begun: a step is used up.
@@ -99,29 +127,29 @@ impl State {
 
     /// The plan stands.
     pub fn begin(&mut self) {
-        self.life = Life::Going;
+        self.standing.life = Life::Going;
     }
 
     /// A step that pays what an abort left runs through.
     pub fn pay(&mut self) {
-        self.life = Life::Going;
-        self.is_auto = true;
+        self.standing.life = Life::Going;
+        self.standing.is_auto = true;
     }
 
     /// What an abort left waits for a person again.
     pub fn await_payment(&mut self) {
-        self.life = Life::Aborted;
+        self.standing.life = Life::Aborted;
     }
 
     /// Who aborted, and in which phase.
     pub fn aborted(&self) -> Option<&str> {
-        self.aborted.as_deref()
+        self.standing.aborted.as_deref()
     }
 
     /// It has ended.
     pub fn end(&mut self, ending: Ending) {
         self.question = None;
-        self.life = Life::Ended(ending);
+        self.standing.life = Life::Ended(ending);
     }
 
     /// What is being asked.
@@ -143,14 +171,14 @@ impl State {
 
     /// What the engine is doing, for people.
     pub fn mode(&self, has_active: bool) -> Mode {
-        match &self.life {
+        match &self.standing.life {
             Life::Reading => Mode::Reading,
             Life::Watching => Mode::Watching,
             Life::Ended(ending) => Mode::Ended(ending.clone()),
             Life::Aborted => Mode::Aborted,
             Life::Going if self.question.is_some() => Mode::Asking,
-            Life::Going if self.is_paused => Mode::Paused,
-            Life::Going if self.is_auto => Mode::Running,
+            Life::Going if self.standing.is_paused => Mode::Paused,
+            Life::Going if self.standing.is_auto => Mode::Running,
             Life::Going if has_active => Mode::StepRunning,
             Life::Going => Mode::Stepping,
         }
@@ -174,7 +202,7 @@ impl Engine {
     /// Whether a command may be given now, or why not.
     pub fn permission(&self, command: Command) -> Permission {
         let no = |why: &str| Err(why.to_owned());
-        match &self.state.life {
+        match &self.state.standing.life {
             Life::Reading => no("the cluster is still being read"),
             Life::Watching => no("this only watches; start an upgrade to steer one"),
             Life::Ended(_) => no("the rollout has ended"),
@@ -182,12 +210,14 @@ impl Engine {
             Life::Going => match (command, &self.state.question) {
                 (Command::Abort, _) => Ok(()),
                 (_, Some(_)) => self.choice_permission(command, "a question is open; choose one of its answers"),
-                (Command::Pause, None) if self.state.is_paused => no("it is paused already"),
-                (Command::Pause, None) if self.active.is_none() && !self.state.is_auto => {
+                (Command::Pause, None) if self.state.standing.is_paused => no("it is paused already"),
+                (Command::Pause, None) if self.active.is_none() && !self.state.standing.is_auto => {
                     no("nothing runs: the next phase waits for step")
                 }
-                (Command::Continue, None) if self.state.is_auto && !self.state.is_paused => no("it runs on already"),
-                (Command::Step, None) if self.active.is_some() && !self.state.is_paused => {
+                (Command::Continue, None) if self.state.standing.is_auto && !self.state.standing.is_paused => {
+                    no("it runs on already")
+                }
+                (Command::Step, None) if self.active.is_some() && !self.state.standing.is_paused => {
                     no("a phase is running; step again when it is over")
                 }
                 (Command::Pause | Command::Step | Command::Continue, None) => Ok(()),
@@ -203,7 +233,7 @@ impl Engine {
     /// Only where a person keeps a lost drain from being asked for: everywhere else the rollout asks by itself.
     fn ask_again_permission(&self) -> Permission {
         let open = self.visit.as_ref().filter(|visit| self.owes_drain(&visit.old_id));
-        let is_asked_by_itself = self.active.is_some() && !self.state.is_paused;
+        let is_asked_by_itself = self.active.is_some() && !self.state.standing.is_paused;
         match open.is_some_and(|visit| self.has_coordinator_changed(visit)) {
             true if is_asked_by_itself => Err("the rollout asks by itself while it runs".to_owned()),
             true => Ok(()),
@@ -220,19 +250,19 @@ impl Engine {
         match command {
             Command::Step => {
                 self.state.use_ask_again();
-                self.state.is_auto = false;
+                self.state.standing.is_auto = false;
                 self.state.is_granted = self.active.is_none();
-                self.state.is_paused = false;
+                self.state.standing.is_paused = false;
             }
             Command::Continue if self.acknowledge_guard() => {}
             Command::Continue => {
                 self.state.use_ask_again();
-                self.state.is_auto = true;
-                self.state.is_paused = false;
+                self.state.standing.is_auto = true;
+                self.state.standing.is_paused = false;
             }
             Command::Pause => {
                 self.state.use_ask_again();
-                self.state.is_paused = true;
+                self.state.standing.is_paused = true;
             }
             Command::AskAgain => self.state.asks_again = true,
             Command::Retry => {
@@ -276,17 +306,17 @@ impl Engine {
             }
             _ => "between two phases".to_owned(),
         };
-        self.state.aborted = Some(format!("aborted by {} {during}", who.name));
+        self.state.standing.aborted = Some(format!("aborted by {} {during}", who.name));
         self.end_active_as(PhaseState::Aborted, "aborted");
-        self.state.life = Life::Aborted;
+        self.state.standing.life = Life::Aborted;
         self.state.use_ask_again();
-        self.state.is_paused = false;
-        self.state.is_auto = false;
+        self.state.standing.is_paused = false;
+        self.state.standing.is_auto = false;
         self.offer();
     }
 
     /// Whether it was aborted and waits for what shall be paid.
     pub(super) fn is_aborted(&self) -> bool {
-        self.state.life == Life::Aborted
+        self.state.standing.life == Life::Aborted
     }
 }

@@ -170,7 +170,7 @@ impl Engine {
         if !self.is_aborted() {
             return;
         }
-        let Some(visit) = self.visit.clone() else { return };
+        let Some(visit) = self.visit.value().clone() else { return };
         let Some(round) = self.round(&visit) else { return };
         let begun = round.sweep.begun;
         let is_it = self.drain.as_ref().is_some_and(|record| record.capture == visit.old_id && !record.is_done);

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use super::command::{Command, Who};
 use super::view::TableNames;
+use serde::{Deserialize, Serialize};
+
 use crate::cluster::{
     Address, CaptureId, CdcSweep, ClusterId, FinishAnswer, PdSweep, Reading, StartAnswer, TidbSweep, Timestamp, Version,
 };
 
 /// The id of an effect; its outcome names it again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct EffectId(pub u64);
 
 /// Something to be done by the driver.
@@ -101,7 +103,7 @@ impl fmt::Display for CallAnswer {
 }
 
 /// The kind of server an act is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Component {
     /// A capture.
     Ticdc,

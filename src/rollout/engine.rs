@@ -8,8 +8,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::control::State;
 use super::drain_record::DrainRecord;
+use super::durable::{Change, Durable, Intent, Span, Tracked};
 use super::effect::{Action, ActionOutcome, Call, CallAnswer, Cut, Effect, EffectId, Input, Pace, Watch};
 use super::event::{Event, Fact, PlannedStep, Weight};
 use super::obligation::Obligation;
@@ -48,7 +51,7 @@ pub struct Request {
 }
 
 /// The capture a step is about, as it was when the step began.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Visit {
     /// Its cluster.
     pub cluster: ClusterId,
@@ -65,6 +68,7 @@ pub struct Visit {
     /// The version it shall come back with; `None` keeps its binary.
     pub to: Option<Version>,
     /// The changefeeds as they were.
+    #[serde(with = "super::durable::pairs")]
     pub feeds: BTreeMap<ChangefeedId, FeedBefore>,
     /// How often "cannot drain the owner" was heard in this step.
     pub owner_refusals: u32,
@@ -80,7 +84,7 @@ impl Visit {
 }
 
 /// A changefeed when the step began.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeedBefore {
     /// Its state.
     pub state: ChangefeedState,
@@ -99,6 +103,8 @@ pub struct StepOutput {
     pub effects: Vec<Effect>,
     /// Facts, in this order.
     pub events: Vec<Event>,
+    /// What changed of the durable state: on disk before any of the effects.
+    pub changes: Vec<Change>,
     /// When the engine wants to be told the time again, if nothing else happens.
     pub wake_at: Option<Timestamp>,
 }
@@ -111,24 +117,26 @@ pub struct Engine {
     pub(super) now: Timestamp,
     pub(super) picture: Picture,
     pub(super) names: Arc<TableNames>,
-    pub(super) plan: Vec<Step>,
+    pub(super) plan: Tracked<Vec<Step>>,
     pub(super) cursor: (usize, usize),
     pub(super) state: State,
     pub(super) active: Option<Active>,
-    pub(super) visit: Option<Visit>,
-    pub(super) tidb_before: Option<Before>,
+    pub(super) visit: Tracked<Option<Visit>>,
+    pub(super) tidb_before: Tracked<Option<Before>>,
     pub(super) drain: Option<DrainRecord>,
-    pub(super) obligations: Vec<Obligation>,
-    pub(super) from: Option<Version>,
-    pub(super) started_at: Option<Timestamp>,
-    pub(super) ended_at: Option<Timestamp>,
+    pub(super) obligations: Tracked<Vec<Obligation>>,
+    pub(super) span: Tracked<Span>,
     pub(super) reading_since: Option<Timestamp>,
     pub(super) opening_since: Option<Timestamp>,
     /// The last drain request, by any phase: never more than one a second.
     pub(super) asked_drain: Option<Asked>,
     /// The drain request that no machine waits for.
     pub(super) kept_open: Option<EffectId>,
-    pub(super) in_flight: BTreeMap<EffectId, bool>,
+    pub(super) in_flight: Tracked<BTreeMap<EffectId, Intent>>,
+    /// The durable state as the changes told so far give it.
+    pub(super) recorded: Durable,
+    /// What the running phase waits for; it is worth nothing after a restart of the program.
+    pub(super) waits_for: String,
     answers: BTreeMap<EffectId, (Timestamp, CallAnswer)>,
     outcomes: BTreeMap<EffectId, ActionOutcome>,
     next_effect: u64,
@@ -150,22 +158,22 @@ impl Engine {
             now: Timestamp::new(0, 0),
             picture: Picture::default(),
             names: Arc::default(),
-            plan: Vec::new(),
+            plan: Tracked::default(),
             cursor: (0, 0),
             state,
             active: None,
-            visit: None,
-            tidb_before: None,
+            visit: Tracked::default(),
+            tidb_before: Tracked::default(),
             drain: None,
-            obligations: Vec::new(),
-            from: None,
-            started_at: None,
-            ended_at: None,
+            obligations: Tracked::default(),
+            span: Tracked::default(),
             reading_since: None,
             opening_since: None,
             asked_drain: None,
             kept_open: None,
-            in_flight: BTreeMap::new(),
+            in_flight: Tracked::default(),
+            recorded: Durable::default(),
+            waits_for: String::new(),
             answers: BTreeMap::new(),
             outcomes: BTreeMap::new(),
             next_effect: 1,
@@ -210,6 +218,7 @@ impl Engine {
     pub(super) fn finish(&mut self) -> StepOutput {
         self.set_watch();
         let mut out = std::mem::take(&mut self.out);
+        out.changes = self.take_changes();
         out.wake_at = self.wake_at();
         out
     }
@@ -263,7 +272,7 @@ impl Engine {
         if self.state.is_over() {
             return;
         }
-        self.ended_at = Some(self.now);
+        self.span.ended_at = Some(self.now);
         let ending = Ending { outcome, exit_code, reason };
         let owed = self.obligations.iter().map(Obligation::view).collect();
         self.state.end(ending.clone());
@@ -291,9 +300,8 @@ impl Engine {
             }
             Planned::Refused { reason, target, what, advice } => self.refuse(reason, target, what, advice),
             Planned::Steps { from, steps } => {
-                self.from.clone_from(&from);
-                self.plan = steps;
-                self.started_at = Some(self.now);
+                self.span.set(Span { from: from.clone(), started_at: Some(self.now), ended_at: None });
+                self.plan.set(steps);
                 let steps = self.planned();
                 self.emit(Fact::RolloutStarted {
                     operation: "upgrade",
@@ -353,24 +361,23 @@ impl Engine {
 
     /// Sends a mutating call.
     pub(super) fn call(&mut self, call: Call) -> EffectId {
-        let id = self.new_effect(false);
-        self.emit(Fact::Sent { id: id.0, what: call.to_string() });
+        let id = self.new_effect(false, call.to_string());
         self.out.effects.push(Effect::Call { id, call });
         id
     }
 
     /// Has an act done on a process.
     pub(super) fn exec(&mut self, action: Action) -> EffectId {
-        let id = self.new_effect(true);
-        self.emit(Fact::Sent { id: id.0, what: action.to_string() });
+        let id = self.new_effect(true, action.to_string());
         self.out.effects.push(Effect::Exec { id, action });
         id
     }
 
-    fn new_effect(&mut self, is_act: bool) -> EffectId {
+    fn new_effect(&mut self, is_act: bool, what: String) -> EffectId {
         let id = EffectId(self.next_effect);
         self.next_effect += 1;
-        self.in_flight.insert(id, is_act);
+        self.emit(Fact::Sent { id: id.0, what: what.clone() });
+        self.in_flight.insert(id, Intent { what, is_act, at: self.now });
         id
     }
 
@@ -426,7 +433,7 @@ impl Engine {
     /// The executor returned, or the new process was seen: `verify` counts from here.
     pub(super) fn note_return(&mut self) {
         let now = self.now;
-        if let Some(visit) = &mut self.visit
+        if let Some(visit) = &mut *self.visit
             && visit.returned_at.is_none()
         {
             visit.returned_at = Some(now);

@@ -22,7 +22,7 @@ impl Engine {
     /// A drain is about to be asked for.
     pub(super) fn owe_drain(&mut self, visit: &Visit) {
         let now = self.now;
-        for obligation in &mut self.obligations {
+        for obligation in self.obligations.iter_mut() {
             if let Debt::Drain { capture, last_asked, .. } = &mut obligation.debt
                 && capture == &visit.old_id
             {
@@ -48,7 +48,7 @@ impl Engine {
     /// A process is about to be stopped; `before` is the id it answers with now.
     pub(super) fn owe_start(&mut self, component: Component, address: &Address, before: &str) {
         let now = self.now;
-        for obligation in &mut self.obligations {
+        for obligation in self.obligations.iter_mut() {
             if let Debt::Start { component: c, address: a, before: b, last_act } = &mut obligation.debt
                 && (*c, &*a) == (component, address)
             {
@@ -74,8 +74,8 @@ impl Engine {
 
     fn pay(&mut self, evidence: &str, is_paid: impl Fn(&Debt) -> bool) {
         let (paid, kept): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.obligations).into_iter().partition(|obligation| is_paid(&obligation.debt));
-        self.obligations = kept;
+            std::mem::take(&mut *self.obligations).into_iter().partition(|obligation| is_paid(&obligation.debt));
+        self.obligations.set(kept);
         for obligation in paid {
             self.emit(Fact::ObligationPaid { owed: obligation.view(), evidence: evidence.to_owned() });
         }

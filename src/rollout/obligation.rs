@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::cluster::{Address, CaptureId, ClusterId, Timestamp};
 
 use super::effect::Component;
 use super::view::OwedView;
 
 /// One thing that is owed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Obligation {
     /// What.
     pub debt: Debt,
@@ -17,7 +19,7 @@ pub struct Obligation {
 }
 
 /// What is owed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Debt {
     /// `/upgrade/finish`: user DDL hangs until then.
     Finish,

@@ -19,7 +19,7 @@ impl Engine {
     pub(super) fn is_all_there(&mut self) -> bool {
         let to = self.request.target.clone();
         let mut behind = Vec::new();
-        for step in &self.plan {
+        for step in self.plan.iter() {
             let version = match &step.target {
                 Target::Capture { address, .. } => self
                     .picture
@@ -110,7 +110,11 @@ impl Engine {
         let is_about_opening = self.state.question().is_some_and(|question| question.reason == NODE_UNREAD);
         if is_about_opening && self.why_closed(step).is_none() {
             self.state.withdraw();
-            self.set_note(step, PhaseState::Waiting, String::new());
+            self.waits_for.clear();
+            let phase = self.cursor.1;
+            if let Some(phase) = self.phase_mut(step, phase) {
+                phase.state = PhaseState::Waiting;
+            }
         }
     }
 
@@ -118,7 +122,7 @@ impl Engine {
     pub(super) fn wait_to_open(&mut self, step: usize) {
         let Some(why) = self.why_closed(step) else { return };
         let since = *self.opening_since.get_or_insert(self.now);
-        self.set_note(step, PhaseState::Waiting, format!("waiting: {why}"));
+        self.waits_for = format!("waiting: {why}");
         if self.now.since(since) < self.policy.unknown_asks {
             return;
         }
@@ -130,14 +134,6 @@ impl Engine {
             &[(super::command::Command::Retry, "look again")],
         );
         self.ask(question);
-    }
-
-    fn set_note(&mut self, step: usize, state: PhaseState, note: String) {
-        let phase = self.cursor.1;
-        if let Some(phase) = self.phase_mut(step, phase) {
-            phase.state = state;
-            phase.note = note;
-        }
     }
 
     /// Why a step on this node may not begin now.
@@ -174,7 +170,7 @@ impl Engine {
         let Some(Step { kind, target, .. }) = self.plan.get(step) else { return false };
         let kind = *kind;
         let Target::Capture { cluster, address } = target.clone() else {
-            self.visit = None;
+            self.visit.set(None);
             return true;
         };
         if self.why_closed(step).is_some() {
@@ -213,7 +209,7 @@ impl Engine {
             }
         }
         self.drain = None;
-        self.visit = Some(visit);
+        self.visit.set(Some(visit));
         true
     }
 

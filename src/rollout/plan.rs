@@ -1,13 +1,16 @@
 //! From an observed cluster and a target version to an ordered, visible list of steps, or to a refusal.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use super::picture::Picture;
 use super::view::{PhaseKind, PhaseState, StepKind};
 use crate::cluster::{Address, Architecture, CaptureId, ClusterId, Liveness, NodeStatus, Timestamp, Version};
 
 /// One node's visit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// What it is about.
     pub kind: StepKind,
@@ -22,7 +25,7 @@ pub struct Step {
 }
 
 /// What a step is done to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
     /// A capture, by the address it is asked at. Its id is looked up when the step begins.
     Capture {
@@ -34,7 +37,7 @@ pub enum Target {
     /// A `TiDB` server, by its status address.
     Tidb(Address),
     /// The cluster as a whole.
-    Cluster(&'static str),
+    Cluster(Arc<str>),
 }
 
 impl Target {
@@ -42,12 +45,12 @@ impl Target {
     pub fn label(&self) -> String {
         match self {
             Self::Capture { address, .. } | Self::Tidb(address) => address.to_string(),
-            Self::Cluster(word) => (*word).to_owned(),
+            Self::Cluster(word) => word.to_string(),
         }
     }
 
     /// The process it is about, where it is about one.
-    pub const fn address(&self) -> Option<&Address> {
+    pub fn address(&self) -> Option<&Address> {
         match self {
             Self::Capture { address, .. } | Self::Tidb(address) => Some(address),
             Self::Cluster(_) => None,
@@ -56,7 +59,7 @@ impl Target {
 }
 
 /// One thing done inside a step.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Phase {
     /// Which.
     pub kind: PhaseKind,
@@ -399,7 +402,7 @@ fn tidb_steps(servers: &[LiveTidb], target: &Version) -> Vec<Step> {
     }
     let mut steps = vec![Step::new(
         StepKind::HandOver,
-        Target::Cluster("PD and TiKV"),
+        Target::Cluster(Arc::from("PD and TiKV")),
         "with your cluster manager",
         &[PhaseKind::HandOver],
     )];
@@ -407,7 +410,7 @@ fn tidb_steps(servers: &[LiveTidb], target: &Version) -> Vec<Step> {
     if is_smooth {
         steps.push(Step::new(
             StepKind::EnterUpgrading,
-            Target::Cluster("TiDB"),
+            Target::Cluster(Arc::from("TiDB")),
             "user DDL waits from here",
             &[PhaseKind::EnterUpgrading],
         ));
@@ -427,7 +430,7 @@ fn tidb_steps(servers: &[LiveTidb], target: &Version) -> Vec<Step> {
     if is_smooth {
         steps.push(Step::new(
             StepKind::LeaveUpgrading,
-            Target::Cluster("TiDB"),
+            Target::Cluster(Arc::from("TiDB")),
             "user DDL runs again",
             &[PhaseKind::LeaveUpgrading],
         ));

@@ -8,6 +8,7 @@ use super::command::Command;
 use super::engine::Engine;
 use super::obligation::Obligation;
 use super::picture::GroupPicture;
+use super::plan::Phase;
 use super::view::{
     CaptureView, ChangefeedView, GroupView, PdView, PhaseState, PhaseView, Standing, StepView, TidbServerView,
     TidbView, Title, View,
@@ -21,15 +22,15 @@ impl Engine {
             at: self.now,
             title: Title {
                 operation: if self.request.is_watch { "watch" } else { "upgrade" },
-                from: self.from.clone(),
+                from: self.span.from.clone(),
                 to: (!self.request.is_watch).then(|| self.request.target.clone()),
                 is_simulated: self.request.is_simulated,
                 speed: self.request.speed,
                 executor: self.request.executor,
             },
             mode: self.state.mode(self.active.is_some()),
-            started_at: self.started_at,
-            ended_at: self.ended_at,
+            started_at: self.span.started_at,
+            ended_at: self.span.ended_at,
             remaining: self.remaining(),
             plan: self.plan_view(),
             cursor: (!self.plan.is_empty()).then_some(self.cursor),
@@ -51,21 +52,29 @@ impl Engine {
     }
 
     fn plan_view(&self) -> Vec<StepView> {
+        let asked = self.state.question().map(|question| question.what.as_str());
+        let note = |at: (usize, usize), phase: &Phase| match phase.state {
+            PhaseState::Asking => asked.unwrap_or_default().to_owned(),
+            PhaseState::Running | PhaseState::Waiting if at == self.cursor => self.waits_for.clone(),
+            _ => phase.note.clone(),
+        };
         self.plan
             .iter()
-            .map(|step| StepView {
+            .enumerate()
+            .map(|(at, step)| StepView {
                 kind: step.kind,
                 target: step.target.label(),
                 note: step.note.clone(),
                 phases: step
                     .phases
                     .iter()
-                    .map(|phase| PhaseView {
+                    .enumerate()
+                    .map(|(n, phase)| PhaseView {
                         kind: phase.kind,
                         state: phase.state,
                         started_at: phase.started_at,
                         took: phase.started_at.zip(phase.ended_at).map(|(from, to)| to.since(from)),
-                        note: phase.note.clone(),
+                        note: note((at, n), phase),
                     })
                     .collect(),
             })
@@ -228,7 +237,7 @@ impl Engine {
             return None;
         }
         let mut sum = Duration::ZERO;
-        for step in &self.plan {
+        for step in self.plan.iter() {
             for phase in step.phases.iter().filter(|phase| !phase.state.is_over()) {
                 let known: Vec<Duration> = self
                     .took

@@ -83,11 +83,12 @@ impl Engine {
         self.cursor = (step, phase);
         self.reconsider(step);
         if !self.state.may_begin() {
+            self.waits_for.clear();
             self.opening_since = None;
             return false;
         }
         // One mutating call in flight for each cluster: a phase may end while its last request is still under way.
-        if self.in_flight.values().any(|is_act| !is_act) {
+        if self.in_flight.values().any(|intent| !intent.is_act) {
             return false;
         }
         if !self.plan.get(step).is_some_and(|step| step.is_open) {
@@ -107,6 +108,7 @@ impl Engine {
         let (step, phase) = self.cursor;
         let Some((machine, target, kind)) = self.machine_for(step, phase) else { return false };
         self.state.use_grant();
+        self.waits_for.clear();
         let now = self.now;
         if let Some(phase) = self.phase_mut(step, phase) {
             phase.state = PhaseState::Running;
@@ -136,7 +138,7 @@ impl Engine {
             (Target::Tidb(address), _) => Machine::TidbVerify(tidb::TidbVerify::new(address.clone(), to, now)),
             (_, PhaseKind::Resign) => Machine::Resign(resign::Resign::default()),
             (_, PhaseKind::Drain) => {
-                if let Some(visit) = &self.visit {
+                if let Some(visit) = self.visit.value() {
                     let is_same = self.drain.as_ref().is_some_and(|record| record.capture == visit.old_id);
                     if !is_same {
                         self.drain = Some(DrainRecord::new(visit.old_id.clone(), visit.address.to_string(), now));
@@ -174,12 +176,9 @@ impl Engine {
         if std::mem::take(&mut self.state.reset_spent) {
             active.spent = Duration::ZERO;
         }
-        let (step, phase) = self.cursor;
         match flow {
             Flow::Stay(note) => {
-                if let Some(phase) = self.phase_mut(step, phase) {
-                    phase.note = note;
-                }
+                self.waits_for = note;
                 self.active = Some(active);
                 false
             }
@@ -207,6 +206,7 @@ impl Engine {
         if self.active.take().is_none() {
             return;
         }
+        self.waits_for.clear();
         let now = self.now;
         let (step, phase) = self.cursor;
         let Some(at) = self.plan.get_mut(step) else { return };
@@ -219,7 +219,7 @@ impl Engine {
         evidence.clone_into(&mut phase.note);
         if state == PhaseState::Done {
             // What the servers have shown needs no word of the executor any more.
-            self.in_flight.retain(|_, is_act| !*is_act);
+            self.in_flight.retain(|_, intent| !intent.is_act);
             self.took.push_back((step_kind, kind, took));
         }
         self.emit(Fact::PhaseEnded {
@@ -242,7 +242,6 @@ impl Engine {
             if let Some(phase) = at.phases.get_mut(phase) {
                 if !phase.state.is_over() {
                     phase.state = PhaseState::Asking;
-                    phase.note.clone_from(&question.what);
                 }
                 question.step = format!("{}/{}", kind_name(at.kind), phase.kind.name());
             }
@@ -282,7 +281,7 @@ impl Engine {
         let Some(active) = &mut self.active else { return };
         active.spent = Duration::ZERO;
         // A person who says so starts the count of "the owner again" over.
-        if let Some(visit) = &mut self.visit {
+        if let Some(visit) = &mut *self.visit {
             visit.owner_refusals = 0;
         }
         match &mut active.machine {
@@ -299,7 +298,7 @@ impl Engine {
         if let Some(visit) = fresh {
             self.note(format!("{} is {} now", visit.address, visit.old_id.short()));
             self.drain = Some(DrainRecord::new(visit.old_id.clone(), visit.address.to_string(), now));
-            self.visit = Some(visit);
+            self.visit.set(Some(visit));
             if self.active.as_ref().is_some_and(|active| matches!(active.machine, Machine::Restart(_))) {
                 self.active = None;
                 self.go_back(PhaseKind::Drain, "another process answers there now");

@@ -100,9 +100,7 @@ impl Act {
                 "executor_failed",
                 format!("The restart of {what} failed: {message}."),
                 *means,
-                format!(
-                    "Look at the node. If the process comes up by itself this step notices; retry will {retry}."
-                ),
+                format!("Look at the node. If the process comes up by itself this step notices; retry will {retry}."),
                 &[(Command::Retry, retry)],
             );
         }

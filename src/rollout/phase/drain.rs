@@ -73,7 +73,7 @@ impl Drain {
 
     /// Looks, and acts if it may.
     pub fn run(&mut self, engine: &mut Engine, turn: Turn) -> Flow {
-        let Some(visit) = engine.visit.clone() else { return Flow::Stay("reading the cluster".to_owned()) };
+        let Some(visit) = engine.visit.value().clone() else { return Flow::Stay("reading the cluster".to_owned()) };
         self.follow_owner(engine, &visit, turn);
         if let Some((id, capture)) = self.request.clone()
             && let Some((sent_at, CallAnswer::Drain(reading))) = engine.take_answer(id)
@@ -280,7 +280,7 @@ fn owns_again(engine: &mut Engine, visit: &Visit) -> Flow {
     if !engine.may_act() {
         return Flow::Stay(format!("{at} is the {owner} now"));
     }
-    if let Some(visit) = &mut engine.visit {
+    if let Some(visit) = &mut *engine.visit {
         visit.owner_refusals += 1;
     }
     Flow::Back(PhaseKind::Resign, format!("{at} is the {owner} now and cannot be drained"))

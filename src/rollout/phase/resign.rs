@@ -33,7 +33,7 @@ impl Resign {
 
     /// Looks, and acts if it may.
     pub fn run(&mut self, engine: &mut Engine, turn: Turn) -> Flow {
-        let Some(visit) = engine.visit.clone() else { return Flow::Stay("reading the cluster".to_owned()) };
+        let Some(visit) = engine.visit.value().clone() else { return Flow::Stay("reading the cluster".to_owned()) };
         let policy = engine.policy.clone();
         if let Some((id, _)) = self.sent
             && let Some((_, CallAnswer::Resign(answer))) = engine.take_answer(id)

@@ -38,7 +38,7 @@ impl Settle {
 
     /// Looks.
     pub fn run(&mut self, engine: &mut Engine, turn: Turn) -> Flow {
-        let Some(visit) = engine.visit.clone() else { return Flow::Stay("reading the cluster".to_owned()) };
+        let Some(visit) = engine.visit.value().clone() else { return Flow::Stay("reading the cluster".to_owned()) };
         let hold = engine.policy.lag_hold;
         if let Some(sweep) = engine.picture.cdc.clone()
             && sweep.begun >= self.since

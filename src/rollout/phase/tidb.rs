@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::act::{Act, Words};
 use super::{Flow, LOOK_AGAIN, Turn, WAIT_LONGER, ask};
 use crate::cluster::units::spoken;
@@ -12,7 +14,7 @@ use crate::rollout::effect::Component;
 use crate::rollout::engine::Engine;
 
 /// The server before its restart.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Before {
     /// Its DDL id.
     pub ddl_id: Arc<str>,
@@ -101,8 +103,8 @@ impl TidbRestart {
         let own = sweep.server_at(&self.address);
         match own.map(|server| &server.info) {
             Some(Ok(info)) => {
-                engine.tidb_before =
-                    Some(Before { ddl_id: info.ddl_id.clone(), start_timestamp: info.start_timestamp });
+                let before = Before { ddl_id: info.ddl_id.clone(), start_timestamp: info.start_timestamp };
+                engine.tidb_before.set(Some(before));
             }
             _ if turn.spent >= engine.policy.unknown_asks => {
                 return ask(
@@ -139,7 +141,7 @@ impl TidbRestart {
 
     /// Whether another process answers there than the one that was to be restarted.
     fn is_new(&self, engine: &Engine, since: Timestamp) -> bool {
-        let Some(before) = &engine.tidb_before else { return false };
+        let Some(before) = engine.tidb_before.value() else { return false };
         let sweep = engine.picture.tidb.as_ref().filter(|sweep| sweep.begun >= since);
         let server = sweep.and_then(|sweep| sweep.server_at(&self.address));
         server.and_then(|server| server.info.as_ref().ok()).is_some_and(|info| info.ddl_id != before.ddl_id)
@@ -202,7 +204,7 @@ impl TidbVerify {
         let server = sweep.server_at(&self.address);
         let server = server.ok_or_else(|| wait("it was not asked".to_owned()))?;
         let info = server.info.as_ref().map_err(|why| wait(format!("it {why}")))?;
-        if let Some(before) = &engine.tidb_before
+        if let Some(before) = engine.tidb_before.value()
             && (before.ddl_id == info.ddl_id || info.start_timestamp <= before.start_timestamp)
         {
             return Err(wait("the old process still answers".to_owned()));

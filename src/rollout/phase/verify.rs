@@ -31,7 +31,7 @@ impl Verify {
 
     /// Looks.
     pub fn run(&mut self, engine: &mut Engine, turn: Turn) -> Flow {
-        let Some(visit) = engine.visit.clone() else { return Flow::Stay("reading the cluster".to_owned()) };
+        let Some(visit) = engine.visit.value().clone() else { return Flow::Stay("reading the cluster".to_owned()) };
         let missing = match self.proof(engine, &visit) {
             Ok(evidence) => {
                 engine.pay_restart(&visit.address, Component::Ticdc, &evidence);

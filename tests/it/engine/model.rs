@@ -8,6 +8,7 @@ use tiroll::cluster::{
     Address, Architecture, CaptureId, Failure, FailureKind, FinishAnswer, Reading, StartAnswer, Timestamp, Version,
 };
 use tiroll::rollout::command::{Command, Permission, Who};
+use tiroll::rollout::durable::Durable;
 use tiroll::rollout::effect::{Action, ActionOutcome, Call, CallAnswer, Component, Effect, EffectId, Input, Verb};
 use tiroll::rollout::event::{Event, Fact};
 use tiroll::rollout::policy::Policy;
@@ -135,6 +136,8 @@ pub(crate) struct Course {
     /// When the engine last read the cluster.
     pub(crate) read_at: u64,
     owned_since: u64,
+    /// What the changes told so far give, as the journal would keep them.
+    pub(crate) kept: Durable,
     /// Every input with its time, for the replay.
     pub(crate) tape: Vec<(Timestamp, Input)>,
     pub(crate) outputs: Vec<StepOutput>,
@@ -216,6 +219,7 @@ impl Course {
             watched: None,
             read_at: 0,
             owned_since: 0,
+            kept: Durable::default(),
             tape: Vec::new(),
             outputs: Vec::new(),
         }
@@ -322,6 +326,7 @@ impl Course {
     }
 
     fn take(&mut self, out: StepOutput) {
+        self.keep(&out);
         for event in &out.events {
             match &event.fact {
                 Fact::ObligationIncurred(owed) => *self.owes.entry(owed.kind).or_default() += 1,
@@ -351,6 +356,23 @@ impl Course {
                     self.act(id, &action);
                 }
             }
+        }
+    }
+
+    /// Keeps what changed as a journal would, and holds the engine to it: replayed it is the state of the live one, and
+    /// whatever is to be done now stands in it already.
+    fn keep(&mut self, out: &StepOutput) {
+        for change in &out.changes {
+            let line = serde_json::to_string(change).unwrap();
+            self.kept.apply(serde_json::from_str(&line).unwrap());
+        }
+        assert!(self.kept == self.engine.durable(), "replayed:\n{:#?}\nlive:\n{:#?}", self.kept, self.engine.durable());
+        for effect in &out.effects {
+            let id = match effect {
+                Effect::Call { id, .. } | Effect::Exec { id, .. } => id,
+                Effect::Watch(_) => continue,
+            };
+            assert!(self.kept.intents.contains_key(id), "{effect:?} was not written down before");
         }
     }
 

@@ -95,7 +95,7 @@ impl Engine {
         if let Some((_, Ok(work))) = self.take_kept_answer() {
             self.drain_worked(work);
         }
-        let Some(visit) = self.visit.clone() else { return };
+        let Some(visit) = self.visit.value().clone() else { return };
         let is_open = self.active.is_none() && self.in_flight.is_empty() && self.owes_drain(&visit.old_id);
         if !is_open || !self.may_ask_again() || !self.drain_is_due() || !self.is_fresh() {
             return;
