@@ -4,17 +4,19 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::cluster::{Clock, Timestamp};
 
-/// The machine's clocks: wall time, and monotonic time since this value was made.
+/// The machine's clocks: wall time, and monotonic time.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemClock {
     start: Instant,
+    offset_ms: u64,
 }
 
 impl SystemClock {
-    /// Monotonic time counts from here (plus a second, so that no moment is the zero that stands for "never").
+    /// Monotonic time goes on from what wall time is now: moments that a journal kept from an earlier run are then
+    /// before it, and about as long ago as they were.
     #[expect(clippy::disallowed_methods, reason = "this is the edge where time enters")]
     pub fn new() -> Self {
-        Self { start: Instant::now() }
+        Self { start: Instant::now(), offset_ms: wall_ms().max(1_000) }
     }
 }
 
@@ -27,8 +29,13 @@ impl Default for SystemClock {
 impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "this is the edge where time enters")]
     fn now(&self) -> Timestamp {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-        let mono = Instant::now().duration_since(self.start).as_millis() + 1_000;
-        Timestamp::new(i64::try_from(wall).unwrap_or(i64::MAX), u64::try_from(mono).unwrap_or(u64::MAX))
+        let passed = u64::try_from(Instant::now().duration_since(self.start).as_millis()).unwrap_or(u64::MAX);
+        Timestamp::new(i64::try_from(wall_ms()).unwrap_or(i64::MAX), self.offset_ms.saturating_add(passed))
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the edge where time enters")]
+fn wall_ms() -> u64 {
+    let passed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(passed.as_millis()).unwrap_or(u64::MAX)
 }

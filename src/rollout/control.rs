@@ -45,6 +45,8 @@ pub enum Life {
 pub struct State {
     standing: Tracked<Standing>,
     is_granted: bool,
+    /// It goes on from a journal, and no person has chosen how yet.
+    is_undecided: bool,
     /// A person who paused said to ask for the drain once more.
     asks_again: bool,
     question: Option<Question>,
@@ -60,10 +62,22 @@ impl State {
         Self {
             standing: Tracked::new(standing),
             is_granted: false,
+            is_undecided: false,
             asks_again: false,
             question: None,
             reset_spent: false,
         }
+    }
+
+    /// Goes on from where a journal left it, undecided.
+    pub fn resume(&mut self, standing: Standing) {
+        self.standing = Tracked::kept(standing);
+        self.is_undecided = true;
+    }
+
+    /// A person chose how to go on.
+    pub const fn decide(&mut self) {
+        self.is_undecided = false;
     }
 
     /// What of it outlives the program.
@@ -92,7 +106,7 @@ impl State {
 
     /// Whether anything may be sent.
     pub fn may_act(&self) -> bool {
-        self.is_going() && !self.standing.is_paused && self.question.is_none()
+        self.is_going() && !self.standing.is_paused && self.question.is_none() && !self.is_undecided
     }
 
     /// Whether a question holds it, and no person's pause.
@@ -177,6 +191,7 @@ impl State {
             Life::Ended(ending) => Mode::Ended(ending.clone()),
             Life::Aborted => Mode::Aborted,
             Life::Going if self.question.is_some() => Mode::Asking,
+            Life::Going if self.is_undecided => Mode::Reading,
             Life::Going if self.standing.is_paused => Mode::Paused,
             Life::Going if self.standing.is_auto => Mode::Running,
             Life::Going if has_active => Mode::StepRunning,
@@ -247,6 +262,12 @@ impl Engine {
     }
 
     fn obey(&mut self, command: Command, who: &Who) {
+        match command {
+            // To look again decides nothing.
+            Command::Retry if self.resumed_at.is_some() => return,
+            Command::Abort | Command::Continue | Command::Step => self.resume_with(command),
+            _ => {}
+        }
         match command {
             Command::Step => {
                 self.state.use_ask_again();

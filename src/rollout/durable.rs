@@ -29,6 +29,11 @@ impl<T> Tracked<T> {
         Self { value, is_touched: true }
     }
 
+    /// A value that is in the journal already.
+    pub const fn kept(value: T) -> Self {
+        Self { value, is_touched: false }
+    }
+
     /// The value.
     pub const fn value(&self) -> &T {
         &self.value
@@ -98,6 +103,8 @@ pub struct Durable {
     pub standing: Standing,
     /// What was sent and is not answered.
     pub intents: BTreeMap<EffectId, Intent>,
+    /// The number of the last effect: no two of a rollout have the same, whichever program sent them.
+    pub sent: u64,
 }
 
 /// One change of the durable state. Applying them in order gives the state; each is the whole new value of its part.
@@ -124,7 +131,12 @@ pub enum Change {
     /// Somebody said something, or the rollout came to another stage.
     Standing(Standing),
     /// Something was sent, or answered.
-    Intents(BTreeMap<EffectId, Intent>),
+    Intents {
+        /// What is not answered.
+        open: BTreeMap<EffectId, Intent>,
+        /// The number of the last effect.
+        sent: u64,
+    },
 }
 
 impl Durable {
@@ -143,7 +155,10 @@ impl Durable {
             Change::TidbBefore(before) => self.tidb_before = before,
             Change::Owed(obligations) => self.obligations = obligations,
             Change::Standing(standing) => self.standing = standing,
-            Change::Intents(intents) => self.intents = intents,
+            Change::Intents { open, sent } => {
+                self.intents = open;
+                self.sent = sent;
+            }
         }
     }
 }
@@ -159,6 +174,7 @@ impl Engine {
             obligations: self.obligations.value().clone(),
             standing: self.state.standing().clone(),
             intents: self.in_flight.value().clone(),
+            sent: self.recorded.sent,
         }
     }
 
@@ -191,7 +207,7 @@ impl Engine {
             changes.push(Change::Standing(self.state.standing().clone()));
         }
         if self.in_flight.take_touch() && known.intents != *self.in_flight {
-            changes.push(Change::Intents(self.in_flight.value().clone()));
+            changes.push(Change::Intents { open: self.in_flight.value().clone(), sent: self.sent });
         }
         for change in &changes {
             known.apply(change.clone());

@@ -139,7 +139,10 @@ pub struct Engine {
     pub(super) waits_for: String,
     answers: BTreeMap<EffectId, (Timestamp, CallAnswer)>,
     outcomes: BTreeMap<EffectId, ActionOutcome>,
-    next_effect: u64,
+    /// The number of the last effect.
+    pub(super) sent: u64,
+    /// Since when it is undecided, where it goes on from a journal.
+    pub(super) resumed_at: Option<Timestamp>,
     watch: Option<Watch>,
     out: StepOutput,
     warned_no_owner: bool,
@@ -176,7 +179,8 @@ impl Engine {
             waits_for: String::new(),
             answers: BTreeMap::new(),
             outcomes: BTreeMap::new(),
-            next_effect: 1,
+            sent: 0,
+            resumed_at: None,
             watch: None,
             out: StepOutput::default(),
             warned_no_owner: false,
@@ -193,6 +197,9 @@ impl Engine {
         };
         self.pass_time(now);
         self.absorb(input);
+        if self.is_undecided() {
+            return self.finish();
+        }
         self.settle_obligations();
         self.watch_owner();
         self.watch_guards();
@@ -374,8 +381,8 @@ impl Engine {
     }
 
     fn new_effect(&mut self, is_act: bool, what: String) -> EffectId {
-        let id = EffectId(self.next_effect);
-        self.next_effect += 1;
+        self.sent += 1;
+        let id = EffectId(self.sent);
         self.emit(Fact::Sent { id: id.0, what: what.clone() });
         self.in_flight.insert(id, Intent { what, is_act, at: self.now });
         id

@@ -64,14 +64,15 @@ impl Engine {
         self.offer();
     }
 
+    /// The first phase that is not over.
+    pub(super) fn next_phase(&self) -> Option<(usize, usize)> {
+        let mut steps = self.plan.iter().enumerate();
+        steps.find_map(|(s, step)| step.phases.iter().position(|phase| !phase.state.is_over()).map(|p| (s, p)))
+    }
+
     /// Begins the next phase; says whether one runs now.
     fn begin_next(&mut self) -> bool {
-        let next = self
-            .plan
-            .iter()
-            .enumerate()
-            .find_map(|(s, step)| step.phases.iter().position(|phase| !phase.state.is_over()).map(|p| (s, p)));
-        let Some((step, phase)) = next else {
+        let Some((step, phase)) = self.next_phase() else {
             if self.is_paying() {
                 self.paid_so_far();
             } else if self.is_all_there() {
@@ -150,7 +151,7 @@ impl Engine {
             (_, PhaseKind::Verify) => Machine::Verify(verify::Verify::new(returned)),
             (_, PhaseKind::Settle) => Machine::Settle(settle::Settle::new(now)),
             (_, PhaseKind::HandOver) => Machine::HandOver(upgrading::HandOver::default()),
-            (_, PhaseKind::EnterUpgrading) => Machine::Enter(upgrading::Enter::default()),
+            (_, PhaseKind::EnterUpgrading) => Machine::Enter(upgrading::Enter::new(now, self.owes_finish())),
             (_, PhaseKind::LeaveUpgrading) => Machine::Leave(upgrading::Leave::new(now, self.is_paying())),
         };
         Some((machine, label, kind))

@@ -7,4 +7,5 @@ mod model;
 mod new_architecture;
 mod odd_days;
 mod properties;
+mod resume;
 mod sweeps;

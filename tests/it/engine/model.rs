@@ -119,6 +119,8 @@ pub(crate) struct Course {
     pub(crate) stays_down: u64,
     /// A person has confirmed something: then no `TiDB` may be left serving.
     has_confirmed: bool,
+    /// The program was killed at least once: then a replay of the tape alone gives another rollout.
+    pub(crate) has_been_killed: bool,
     /// Whether everything that happens is kept.
     pub(crate) keeps_log: bool,
     /// How often each kind of debt is owed, by the events.
@@ -207,6 +209,7 @@ impl Course {
             has_two_owners: false,
             stays_down: 1_500,
             has_confirmed: false,
+            has_been_killed: false,
             keeps_log: true,
             owes: BTreeMap::new(),
             loses_next_act: false,
@@ -286,6 +289,18 @@ impl Course {
         self.tell(Input::Tidb(Arc::new(sweep)));
     }
 
+    /// The program is killed and started again: what was not written down is gone, answers under way are lost.
+    pub(crate) fn kill(&mut self) {
+        let line = serde_json::to_string(&self.kept).unwrap();
+        let durable = serde_json::from_str(&line).unwrap();
+        self.engine = Engine::resume(request(true), Policy::default(), durable, self.at());
+        self.outstanding.clear();
+        self.inbox.clear();
+        self.watched = None;
+        self.has_been_killed = true;
+        self.pass(250, Spoil::default());
+    }
+
     /// Passes time in steps until it is so; a quarter of an hour is too long for anything.
     pub(crate) fn until(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) {
         for _ in 0..3_600 {
@@ -363,10 +378,18 @@ impl Course {
     /// whatever is to be done now stands in it already.
     fn keep(&mut self, out: &StepOutput) {
         for change in &out.changes {
-            let line = serde_json::to_string(change).unwrap();
-            self.kept.apply(serde_json::from_str(&line).unwrap());
+            // Through the text of it, but for the long explorations.
+            let read = if self.keeps_log {
+                serde_json::from_str(&serde_json::to_string(change).unwrap()).unwrap()
+            } else {
+                change.clone()
+            };
+            self.kept.apply(read);
         }
-        assert!(self.kept == self.engine.durable(), "replayed:\n{:#?}\nlive:\n{:#?}", self.kept, self.engine.durable());
+        if self.keeps_log || !out.changes.is_empty() {
+            let live = self.engine.durable();
+            assert!(self.kept == live, "replayed:\n{:#?}\nlive:\n{live:#?}", self.kept);
+        }
         for effect in &out.effects {
             let id = match effect {
                 Effect::Call { id, .. } | Effect::Exec { id, .. } => id,

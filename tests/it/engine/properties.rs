@@ -47,6 +47,7 @@ enum Turn {
     NamesNothing(bool),
     SecondPaused(bool),
     ComesBackAsOther,
+    Killed,
 }
 
 fn turn() -> impl Strategy<Value = Turn> {
@@ -83,6 +84,7 @@ fn turn() -> impl Strategy<Value = Turn> {
         1 => any::<bool>().prop_map(Turn::NamesNothing),
         1 => any::<bool>().prop_map(Turn::SecondPaused),
         1 => Just(Turn::ComesBackAsOther),
+        1 => Just(Turn::Killed),
     ]
 }
 
@@ -161,6 +163,11 @@ fn happen(course: &mut Course, turn: &Turn) {
         Turn::SomebodyStarts => course.upgrading = true,
         Turn::SomebodyFinishes => course.upgrading = false,
         Turn::SomebodyRestartsTidb(n) => course.restart_tidb(*n, 1_500),
+        Turn::Killed => {
+            if !matches!(course.mode(), Mode::Ended(_)) {
+                course.kill();
+            }
+        }
         // These have a meaning in the new architecture only.
         Turn::CoordinatorCrashes => {
             if course.captures[course.owner].down_until.is_none() {
@@ -278,6 +285,7 @@ proptest! {
         let mut course = Course::of(architecture, 3, true);
         live(&mut course, &turns);
         let mut again = Engine::new(request(true), Policy::default());
+        prop_assume!(!course.has_been_killed);
         for ((at, input), was) in course.tape.iter().zip(&course.outputs) {
             let out = again.step(*at, input.clone());
             prop_assert_eq!(&out, was);
