@@ -127,11 +127,13 @@ impl Engine {
             Some((step, phase)) => format!("in {} of {}", phase.kind.word(), step.target.label()),
             None => "after its last phase".to_owned(),
         };
-        let mut what =
-            format!("This rollout {} and was left {place}. {}", begun(self.span.started_at, self.now), found.text());
-        if !unsettled.is_empty() {
-            what += &format!(" Sent, and not known to have arrived: {}.", unsettled.join("; "));
-        }
+        let sent = if unsettled.is_empty() {
+            String::new()
+        } else {
+            format!(" Sent, and not known to have arrived: {}.", unsettled.join("; "))
+        };
+        let begun = begun(self.span.started_at, self.now);
+        let what = format!("This rollout {begun} and was left {place}. {}{sent}", found.text());
         let (reason, means, own): (_, _, &[_]) = match found {
             Found::Nobody(_) => (
                 "nobody_there",
