@@ -21,6 +21,7 @@
 //! | [`cluster`] | what a cluster is: ids, versions, observed values with their age, named failures, sweeps | everything else |
 //! | [`rollout`] | the core: plan, phases, evidence, obligations, engine, events, read model | clocks, sockets, files, async, terminal |
 //! | [`api`] | how to talk to `TiCDC`, `TiDB` and PD over one http layer | rollout, screen, simulator |
+//! | [`journal`] | a rollout's durable record: append, fsync, lock, read back, list | rollout, api, driver, screen, simulator |
 //! | [`exec`] | how a process is stopped, replaced, started | driver, screen |
 //! | [`driver`] | the only async glue: pollers, calls, executors, engine; a handle with a view, events, commands | screen, command line, simulator |
 //! | [`sim`] | a cluster in a box with wire types of its own, so that it can disagree with the clients | every other room |
@@ -71,6 +72,7 @@ pub mod cluster;
 pub mod crash;
 pub mod driver;
 pub mod exec;
+pub mod journal;
 pub mod rollout;
 pub mod sim;
 pub mod ui;

@@ -10,6 +10,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("rollout", &["cluster"]),
     ("api", &["cluster"]),
     ("exec", &["cluster", "rollout::effect", "api::http"]),
+    ("journal", &["cluster"]),
     ("driver", &["cluster", "rollout", "api", "exec"]),
     ("sim", &[]),
     ("ui", &["cluster", "rollout::view", "rollout::event", "rollout::command", "driver::handle"]),
@@ -30,6 +31,9 @@ const PLACES: &[(&str, &[&str])] = &[
     ("io::stdout", &["cli/output.rs", "cli.rs", "ui/terminal.rs"]),
     ("io::stderr", &["cli/output.rs", "ui/terminal.rs", "crash.rs"]),
     ("axum", &["sim.rs", "sim/"]),
+    ("crc32fast", &["journal/line.rs"]),
+    ("try_lock", &["journal/lock.rs"]),
+    ("sync_data", &["journal/disk.rs"]),
     ("tokio::", &["api/", "cli.rs", "cli/", "driver.rs", "driver/", "sim.rs", "sim/", "ui/"]),
 ];
 
