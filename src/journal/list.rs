@@ -9,7 +9,7 @@ use super::line::{self, Header};
 use super::lock::{Holder, is_held, read_note};
 use super::moment::Moment;
 use super::place::{Base, RolloutId};
-use super::read::{Torn, cannot_read, torn};
+use super::read::{Torn, cannot_open, torn};
 
 /// One rollout in the history.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ fn summary(base: &Base, id: RolloutId) -> Summary {
             summary.is_held = is_held;
             summary.tell(&path, &bytes);
         }
-        Err(error) => summary.condition = Condition::Refused(cannot_read(base, &summary.id, &path, error)),
+        Err(error) => summary.condition = Condition::Refused(cannot_open(READ, base, &summary.id, &path, error)),
     }
     summary
 }
@@ -93,17 +93,15 @@ impl Summary {
         self.last = scan.lines.last().map(|line| line.at);
         // Of a journal that is being written the last line may be on its way.
         let torn = torn(&scan).filter(|_| !self.is_held);
-        self.condition = match (scan.fault, torn) {
-            (Some(fault), _) => Condition::Refused(fault),
-            (None, Some(torn)) => Condition::Torn(torn),
-            (None, None) => Condition::Whole,
+        let other = scan.header.as_ref().map(|header| &header.id).filter(|id| **id != self.id);
+        self.condition = match (scan.fault, other, torn) {
+            (Some(fault), _, _) => Condition::Refused(fault),
+            (None, Some(other), _) => {
+                Condition::Refused(JournalError::Misplaced { path: path.to_path_buf(), id: other.to_string() })
+            }
+            (None, None, Some(torn)) => Condition::Torn(torn),
+            (None, None, None) => Condition::Whole,
         };
-        if let Some(header) = &scan.header
-            && header.id != self.id
-        {
-            let id = header.id.to_string();
-            self.condition = Condition::Refused(JournalError::Misplaced { path: path.to_path_buf(), id });
-        }
         self.header = scan.header;
     }
 }

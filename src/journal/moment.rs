@@ -13,10 +13,10 @@ use crate::cluster::Timestamp;
 pub struct Moment(i64);
 
 impl Moment {
-    /// A moment from milliseconds since the epoch; what lies outside the years -9999 to 9999 becomes their edge.
+    /// A moment from milliseconds since the epoch. What lies before it, or after the year 9999, becomes the edge: no
+    /// clock that is set says so.
     pub fn from_ms(ms: i64) -> Self {
-        let (least, most) = (jiff::Timestamp::MIN.as_millisecond(), jiff::Timestamp::MAX.as_millisecond());
-        Self(ms.clamp(least, most))
+        Self(ms.clamp(0, jiff::Timestamp::MAX.as_millisecond()))
     }
 
     /// Milliseconds since the epoch.
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn times_read_back_as_they_were_written() {
-        for ms in [0, 1_796_098_255_123, -1, i64::MIN, i64::MAX] {
+        for ms in [0, 1, 1_796_098_255_123, -1, i64::MIN, i64::MAX] {
             let moment = Moment::from_ms(ms);
             assert_eq!(Moment::parse(&moment.to_string()), Some(moment), "{ms}: {moment}");
         }

@@ -13,7 +13,7 @@ use super::error::{JournalError, READ};
 use super::line::{self, Chain, FORMAT, Header, Tail, VERSION, length};
 use super::lock::{Holder, Writer, read_note, seize};
 use super::place::{Base, RolloutId, make_directories, make_directory, make_file};
-use super::read::{Opened, cannot_read, understand};
+use super::read::{Opened, cannot_open, understand};
 use super::write::Journal;
 use crate::cluster::Timestamp;
 
@@ -97,7 +97,7 @@ impl Journal {
     ) -> Result<(Self, Opened<R>), JournalError> {
         let path = base.journal(id);
         let file = OpenOptions::new().read(true).append(true).open(&path);
-        let file = file.map_err(|error| cannot_read(base, id, &path, error))?;
+        let file = file.map_err(|error| cannot_open("open for writing", base, id, &path, error))?;
         let mut journal = Self::hold(disk, base, id, file, Holder::new(writer, id, at))?;
         let mut bytes = Vec::new();
         let read = (&journal.file).read_to_end(&mut bytes);

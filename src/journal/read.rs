@@ -70,15 +70,21 @@ impl fmt::Display for Torn {
 /// being written, the last line may be on its way and then shows as torn.
 pub fn read<R: DeserializeOwned>(base: &Base, id: &RolloutId) -> Result<Opened<R>, JournalError> {
     let path = base.journal(id);
-    let bytes = fs::read(&path).map_err(|error| cannot_read(base, id, &path, error))?;
+    let bytes = fs::read(&path).map_err(|error| cannot_open(READ, base, id, &path, error))?;
     understand(&path, id, line::scan(&path, &bytes))
 }
 
 /// A failure to open the journal of a rollout.
-pub(super) fn cannot_read(base: &Base, id: &RolloutId, path: &Path, error: io::Error) -> JournalError {
+pub(super) fn cannot_open(
+    act: &'static str,
+    base: &Base,
+    id: &RolloutId,
+    path: &Path,
+    error: io::Error,
+) -> JournalError {
     match error.kind() {
         io::ErrorKind::NotFound => JournalError::NoSuchRollout { id: id.to_string(), base: base.path().to_path_buf() },
-        _ => JournalError::disk(READ, path, error),
+        _ => JournalError::disk(act, path, error),
     }
 }
 

@@ -11,6 +11,8 @@ mod conformance_sim;
 #[cfg(test)]
 mod engine;
 #[cfg(test)]
+mod journal;
+#[cfg(test)]
 mod rollout_new_arch;
 #[cfg(test)]
 mod rollout_sim;

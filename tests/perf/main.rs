@@ -4,6 +4,7 @@
 //!   two must not differ.
 //! - `step`: one turn of the engine with a fresh sweep of 100 captures.
 //! - `view`: the read model of the same.
+//! - `journal append`: against a bare write and sync of the same bytes in the same directory, in pairs that take turns.
 
 #![allow(
     missing_docs,
@@ -14,7 +15,9 @@
 )]
 
 use std::collections::BTreeMap;
+use std::fs::OpenOptions;
 use std::hint::black_box;
+use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,6 +28,7 @@ use tiroll::cluster::{
     Address, Architecture, CaptureEntry, CaptureId, CdcSweep, ChangefeedId, ChangefeedRow, ChangefeedState, ClusterId,
     GroupSweep, LivenessReading, NodeReading, NodeStatus, TableId, Timestamp, Tso, Version,
 };
+use tiroll::journal::{Base, Journal, RolloutId, Writer};
 use tiroll::rollout::command::Who;
 use tiroll::rollout::effect::Input;
 use tiroll::rollout::policy::Policy;
@@ -64,6 +68,7 @@ fn main() -> ExitCode {
         black_box(engine.view());
     });
     report("read model of 100,000 tables", &times);
+    journal(now);
     let ratio = medians[1].as_secs_f64() / medians[0].as_secs_f64();
     println!("draw: many tables against few: {ratio:.2} times (at most {MOST})");
     if ratio > MOST { ExitCode::FAILURE } else { ExitCode::SUCCESS }
@@ -82,6 +87,44 @@ fn measure(rounds: usize, mut work: impl FnMut()) -> Vec<Duration> {
         .collect();
     times.sort_unstable();
     times
+}
+
+/// The disk beneath the build directory is measured: the one for temporary files may be memory.
+fn journal(now: Timestamp) {
+    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (base, id) = (Base::at(place.path()), RolloutId::new(now));
+    let mut journal = Journal::create(&base, &id, now, &Writer::here("bench"), "bench").unwrap();
+    let path = base.rollout(&id).join("bare");
+    let mut bare = OpenOptions::new().append(true).create_new(true).open(path).unwrap();
+    let record = serde_json::json!({
+        "kind": "intended", "effect": 17, "step": "10.0.1.20:8300", "phase": "drain", "tables": 87, "by": "ann"
+    });
+    // A line of the journal around the same record, at most a few digits longer than the first ones there.
+    let line = format!(
+        "{{\"v\":1,\"n\":1000,\"at\":\"2026-12-01T04:10:55.123Z\",\"crc\":\"9ad1c2f0\",\"record\":{record}}}\n"
+    );
+    let mut times = [Vec::new(), Vec::new()];
+    for turn in 0..2_000 {
+        // Whoever goes first in a pair may have it harder.
+        for which in [turn % 2, 1 - turn % 2] {
+            let begun = Instant::now();
+            if which == 0 {
+                journal.append(now, std::slice::from_ref(&record)).unwrap();
+            } else {
+                bare.write_all(line.as_bytes()).unwrap();
+                bare.sync_data().unwrap();
+            }
+            times[which].push(begun.elapsed());
+        }
+    }
+    let mut ratios: Vec<_> =
+        times[0].iter().zip(&times[1]).map(|(ours, bare)| ours.as_secs_f64() / bare.as_secs_f64()).collect();
+    ratios.sort_by(f64::total_cmp);
+    times.iter_mut().for_each(|times| times.sort_unstable());
+    let ours = report("journal append of one record", &times[0]);
+    let bare = report("bare write and sync of the same bytes", &times[1]);
+    let of_medians = ours.as_secs_f64() / bare.as_secs_f64();
+    println!("journal: {of_medians:.3} times a bare write (medians), {:.3} (median of 2,000 pairs)", ratios[1_000]);
 }
 
 fn report(what: &str, times: &[Duration]) -> Duration {
