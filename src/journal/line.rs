@@ -21,6 +21,9 @@
 //! | a sound line that lacks only its line end | its record is kept; the line end is added |
 //! | a sound line and then something else | damage: the line end itself was changed |
 //! | anything else | torn: cut off, kept aside, reported; the append was never acknowledged |
+//!
+//! A power failure within the write of a batch longer than a block may leave a hole before a line end. That is refused
+//! as damage, although the batch was never acknowledged: a complete line is never dropped on a guess.
 
 use std::io::Write;
 use std::path::Path;

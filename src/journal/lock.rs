@@ -3,7 +3,7 @@
 //! The lock is the operating system's, on an open file: it ends with the process that holds it, however that ends. What
 //! stands in the file is for people. A file whose process died holds a name but no lock; it is taken over and that is
 //! reported. Lock files are never removed: a program that waits for one could otherwise hold a lock on a file that
-//! nobody sees.
+//! nobody sees. Programs meet only under the same base directory: another user, or another machine, has locks of its own.
 
 use std::collections::BTreeMap;
 use std::fmt;

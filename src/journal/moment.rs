@@ -16,7 +16,7 @@ impl Moment {
     /// A moment from milliseconds since the epoch. What lies before it, or after the year 9999, becomes the edge: no
     /// clock that is set says so.
     pub fn from_ms(ms: i64) -> Self {
-        Self(ms.clamp(0, jiff::Timestamp::MAX.as_millisecond()))
+        Self(ms.clamp(0, jiff::Timestamp::MAX.as_second() * 1_000))
     }
 
     /// Milliseconds since the epoch.

@@ -111,6 +111,8 @@ impl Journal {
         if let Some(torn) = &mut opened.torn {
             torn.aside = aside;
         }
+        // The writer before may have died between its last write and the sync; from here on the record counts.
+        journal.sync()?;
         opened.left_by = read_note(&base.writer(id));
         journal.write_name()?;
         Ok((journal, opened))
@@ -175,7 +177,6 @@ impl Journal {
                 self.length = offset;
                 self.has_rest = true;
                 self.cut_rest()?;
-                self.sync()?;
                 Ok(Some(aside))
             }
         }

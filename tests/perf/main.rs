@@ -95,7 +95,7 @@ fn journal(now: Timestamp) {
     let (base, id) = (Base::at(place.path()), RolloutId::new(now));
     let mut journal = Journal::create(&base, &id, now, &Writer::here("bench"), "bench").unwrap();
     let path = base.rollout(&id).join("bare");
-    let mut bare = OpenOptions::new().append(true).create_new(true).open(path).unwrap();
+    let mut plain = OpenOptions::new().append(true).create_new(true).open(path).unwrap();
     let record = serde_json::json!({
         "kind": "intended", "effect": 17, "step": "10.0.1.20:8300", "phase": "drain", "tables": 87, "by": "ann"
     });
@@ -111,8 +111,8 @@ fn journal(now: Timestamp) {
             if which == 0 {
                 journal.append(now, std::slice::from_ref(&record)).unwrap();
             } else {
-                bare.write_all(line.as_bytes()).unwrap();
-                bare.sync_data().unwrap();
+                plain.write_all(line.as_bytes()).unwrap();
+                plain.sync_data().unwrap();
             }
             times[which].push(begun.elapsed());
         }
@@ -120,10 +120,12 @@ fn journal(now: Timestamp) {
     let mut ratios: Vec<_> =
         times[0].iter().zip(&times[1]).map(|(ours, bare)| ours.as_secs_f64() / bare.as_secs_f64()).collect();
     ratios.sort_by(f64::total_cmp);
-    times.iter_mut().for_each(|times| times.sort_unstable());
+    for times in &mut times {
+        times.sort_unstable();
+    }
     let ours = report("journal append of one record", &times[0]);
-    let bare = report("bare write and sync of the same bytes", &times[1]);
-    let of_medians = ours.as_secs_f64() / bare.as_secs_f64();
+    let other = report("bare write and sync of the same bytes", &times[1]);
+    let of_medians = ours.as_secs_f64() / other.as_secs_f64();
     println!("journal: {of_medians:.3} times a bare write (medians), {:.3} (median of 2,000 pairs)", ratios[1_000]);
 }
 

@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::ops::Range;
+use std::sync::Arc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tiroll::journal::{Journal, JournalError, RolloutId};
 
-use super::{Place, Record, ann, at, contents, records, said};
+use super::disks::Unsynced;
+use super::{Place, Record, ann, at, bob, contents, records, said};
 
 /// The lines of a journal, each with its line end.
 fn lines(bytes: &[u8]) -> Vec<Vec<u8>> {
@@ -91,7 +93,8 @@ fn cut_at_every_length_it_gives_the_whole_records_and_reports_the_rest() {
         assert_eq!(read.torn.as_ref().map(|torn| torn.offset), begun.map(|start| start as u64), "{length}");
         assert_eq!(read.torn.as_ref().is_some_and(|torn| torn.is_whole), counted > complete, "{length}");
 
-        let (mut journal, opened) = place.open().unwrap();
+        let opened = Journal::open_on(Arc::new(Unsynced), &place.base, &place.id, at(40), &bob());
+        let (mut journal, opened) = opened.unwrap();
         assert_eq!(contents(&opened), expected, "{length}");
         let aside = opened.torn.and_then(|torn| torn.aside);
         match aside {

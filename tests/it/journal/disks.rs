@@ -115,3 +115,29 @@ impl Disk for Full {
         RealDisk.at(path)
     }
 }
+
+/// A disk that never waits for the platter, for tests that write very often.
+#[derive(Debug)]
+pub(super) struct Unsynced;
+
+impl Disk for Unsynced {
+    fn write(&self, file: &File, bytes: &[u8]) -> io::Result<usize> {
+        RealDisk.write(file, bytes)
+    }
+
+    fn sync(&self, _: &File) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn sync_directory(&self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn cut(&self, file: &File, length: u64) -> io::Result<()> {
+        RealDisk.cut(file, length)
+    }
+
+    fn at(&self, path: &Path) -> io::Result<Option<Identity>> {
+        RealDisk.at(path)
+    }
+}
