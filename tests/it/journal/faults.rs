@@ -137,7 +137,8 @@ proptest! {
             }
             prop_assert_eq!(journal.records(), acknowledged.len() as u64);
         }
-        while journal.append(at(99), &[said("end")]).is_err() {}
+        // The scripts end, so that it works at last.
+        prop_assert!((0..50).any(|_| journal.append(at(99), &[said("end")]).is_ok()));
         acknowledged.push(said("end"));
         let read = place.read().unwrap();
         prop_assert!(read.torn.is_none());
