@@ -7,6 +7,7 @@
 
 pub mod clock;
 pub mod handle;
+pub mod keeper;
 pub mod live;
 pub mod poller;
 pub mod servers;
@@ -20,12 +21,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cluster::Clock;
 use crate::exec::Executor;
-use crate::rollout::effect::{Cut, Effect, Input, Pace, Watch};
+use crate::rollout::durable::Durable;
+use crate::rollout::effect::{ActionOutcome, Cut, Effect, Input, Pace, Watch};
 use crate::rollout::event::Event;
 use crate::rollout::policy::Policy;
+use crate::rollout::record::Record;
 use crate::rollout::view::{Mode, View};
 use crate::rollout::{Engine, Request, StepOutput};
 use handle::{Handle, Order};
+use keeper::{Desk, Keeper};
 use poller::{Poller, Source};
 use servers::Servers;
 
@@ -41,6 +45,10 @@ pub struct Setup {
     pub executor: Option<Arc<dyn Executor>>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// Where it is kept; `None` keeps nothing, and then nothing can be resumed.
+    pub keeper: Option<Box<dyn Keeper>>,
+    /// What a journal kept of it before, where it goes on.
+    pub resumed: Option<Durable>,
     /// Whether the cluster goes on being read after the end, for a screen that is still open.
     pub lingers: bool,
 }
@@ -63,8 +71,12 @@ pub struct Started {
 }
 
 /// Starts a rollout.
-pub fn start(setup: Setup) -> Started {
-    let engine = Engine::new(setup.request.clone(), setup.policy.clone());
+pub fn start(mut setup: Setup) -> Started {
+    let engine = match setup.resumed.take() {
+        Some(durable) => Engine::resume(setup.request.clone(), setup.policy.clone(), durable, setup.clock.now()),
+        None => Engine::new(setup.request.clone(), setup.policy.clone()),
+    };
+    let desk = Desk::new(setup.keeper.take());
     let (view_in, view_out) = watch::channel(Arc::new(engine.view()));
     let (events, first_events) = broadcast::channel(EVENTS);
     let (orders_in, orders) = mpsc::channel(16);
@@ -94,6 +106,7 @@ pub fn start(setup: Setup) -> Started {
     }
     let actor = Actor {
         engine,
+        desk,
         setup,
         inputs,
         inputs_in,
@@ -115,6 +128,7 @@ pub fn start(setup: Setup) -> Started {
 
 struct Actor {
     engine: Engine,
+    desk: Desk,
     setup: Setup,
     inputs: mpsc::Receiver<Input>,
     inputs_in: mpsc::Sender<Input>,
@@ -129,7 +143,7 @@ struct Actor {
 
 impl Actor {
     async fn run(mut self, stop: CancellationToken) -> Arc<View> {
-        let mut wake = self.take(Input::Tick);
+        let mut wake = self.take(Input::Tick).await;
         loop {
             if self.is_over() && !self.setup.lingers {
                 break;
@@ -144,21 +158,21 @@ impl Actor {
                 Some(order) = self.orders.recv() => {
                     let now = self.setup.clock.now();
                     let (permission, out) = self.engine.command(now, &order.who, order.command);
-                    wake = self.carry_out(out);
+                    wake = self.carry_out(out).await;
                     self.publish();
                     // A reader that has gone does not wait for its answer.
                     let _ = order.reply.send(permission);
                 }
                 Some(input) = self.inputs.recv() => {
-                    wake = self.take(input);
+                    wake = self.take(input).await;
                     // A burst of inputs costs one view.
                     while let Ok(input) = self.inputs.try_recv() {
-                        wake = self.take(input);
+                        wake = self.take(input).await;
                     }
                     self.publish();
                 }
                 () = tokio::time::sleep(wake) => {
-                    wake = self.take(Input::Tick);
+                    wake = self.take(Input::Tick).await;
                     self.publish();
                 }
             }
@@ -184,38 +198,85 @@ impl Actor {
         let who = crate::rollout::command::Who::new("signal");
         let now = self.setup.clock.now();
         let (_, out) = self.engine.command(now, &who, crate::rollout::command::Command::Pause);
-        self.carry_out(out);
+        self.carry_out(out).await;
         let last = tokio::time::sleep(LAST_CALLS);
         tokio::pin!(last);
         while self.outstanding > 0 {
             tokio::select! {
                 () = &mut last => break,
-                Some(input) = self.inputs.recv() => { self.take(input); }
+                Some(input) = self.inputs.recv() => { self.take(input).await; }
             }
         }
-        self.take(Input::Cut { cut, reason });
+        self.take(Input::Cut { cut, reason }).await;
     }
 
     /// Gives the engine an input and does what it says; how long until it wants the time told.
-    fn take(&mut self, input: Input) -> Duration {
+    async fn take(&mut self, input: Input) -> Duration {
         if matches!(input, Input::Answer { .. } | Input::Outcome { .. }) {
             self.outstanding = self.outstanding.saturating_sub(1);
         }
         let now = self.setup.clock.now();
         let out = self.engine.step(now, input);
-        self.carry_out(out)
+        self.carry_out(out).await
     }
 
-    fn carry_out(&mut self, out: StepOutput) -> Duration {
-        for event in out.events {
-            // Nobody listening is no error: the view says the same.
-            let _ = self.events.send(event);
-        }
-        for effect in out.effects {
-            self.perform(effect);
+    /// Does what the engine says: first all of it is kept, then facts are told and effects done. What could not be kept
+    /// is not done, and the engine is told so.
+    async fn carry_out(&mut self, out: StepOutput) -> Duration {
+        let mut out = out;
+        let mut wake_at;
+        loop {
+            wake_at = out.wake_at;
+            let was_waiting = self.desk.has_waiting();
+            let kept = self.keep(&out).await;
+            for event in out.events {
+                // Nobody listening is no error: the view says the same.
+                let _ = self.events.send(event);
+            }
+            let told = match (kept, was_waiting) {
+                (Ok(()), was_waiting) => {
+                    out.effects.into_iter().for_each(|effect| self.perform(effect));
+                    was_waiting.then_some(Input::Unwritten(None))
+                }
+                (Err(why), _) => {
+                    out.effects.into_iter().for_each(|effect| self.refuse(effect));
+                    // It was told already while it waits.
+                    (!was_waiting).then(|| Input::Unwritten(Some(why)))
+                }
+            };
+            let Some(input) = told else { break };
+            out = self.engine.step(self.setup.clock.now(), input);
         }
         let now = self.setup.clock.now();
-        out.wake_at.map_or(Duration::from_secs(5), |at| at.since(now)).max(Duration::from_millis(5))
+        wake_at.map_or(Duration::from_secs(5), |at| at.since(now)).max(Duration::from_millis(5))
+    }
+
+    async fn keep(&mut self, out: &StepOutput) -> Result<(), String> {
+        let changes = out.changes.iter().cloned().map(Record::Change);
+        let facts = out.events.iter().map(Record::of);
+        let records = changes.chain(facts).collect();
+        self.desk.keep(self.setup.clock.now(), records).await
+    }
+
+    /// An effect that is not done, since it could not be written down: the engine hears of it as of any other failure.
+    fn refuse(&mut self, effect: Effect) {
+        let sent_at = self.setup.clock.now();
+        let input = match effect {
+            Effect::Watch(watch) => {
+                self.watch.send_replace(watch);
+                return;
+            }
+            Effect::Call { id, call } => Input::Answer { id, sent_at, answer: call.not_sent() },
+            Effect::Exec { id, .. } => {
+                let message = "nothing was done: it could not be written down before".to_owned();
+                Input::Outcome { id, outcome: ActionOutcome::Failed { message } }
+            }
+        };
+        self.outstanding += 1;
+        let inputs = self.inputs_in.clone();
+        tokio::spawn(async move {
+            let _ = inputs.send(input).await;
+        });
     }
 
     fn perform(&mut self, effect: Effect) {
@@ -239,9 +300,7 @@ impl Actor {
                 tokio::spawn(async move {
                     let outcome = match executor {
                         Some(executor) => executor.perform(action).await,
-                        None => {
-                            crate::rollout::effect::ActionOutcome::Failed { message: "there is no executor".to_owned() }
-                        }
+                        None => ActionOutcome::Failed { message: "there is no executor".to_owned() },
                     };
                     let _ = inputs.send(Input::Outcome { id, outcome }).await;
                 });

@@ -23,6 +23,7 @@ pub mod picture;
 pub mod plan;
 pub mod policy;
 pub mod readout;
+pub mod record;
 pub mod resume;
 pub mod runner;
 pub mod view;

@@ -97,7 +97,8 @@ impl Plan {
         };
         let servers = Arc::new(Live::new(clients, Arc::clone(&clock)));
         let lingers = self.lingers;
-        Ok(crate::driver::start(Setup { request, policy, servers, executor, clock, lingers }))
+        let (keeper, resumed) = (None, None);
+        Ok(crate::driver::start(Setup { request, policy, servers, executor, clock, keeper, resumed, lingers }))
     }
 }
 

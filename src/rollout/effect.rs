@@ -8,7 +8,8 @@ use super::view::TableNames;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::{
-    Address, CaptureId, CdcSweep, ClusterId, FinishAnswer, PdSweep, Reading, StartAnswer, TidbSweep, Timestamp, Version,
+    Address, CaptureId, CdcSweep, ClusterId, Failure, FailureKind, FinishAnswer, PdSweep, Reading, StartAnswer,
+    TidbSweep, Timestamp, Version,
 };
 
 /// The id of an effect; its outcome names it again.
@@ -59,6 +60,19 @@ pub enum Call {
     UpgradeStart,
     /// `POST /upgrade/finish`.
     UpgradeFinish,
+}
+
+impl Call {
+    /// The answer to a call that was not sent, since it could not be written down before.
+    pub fn not_sent(&self) -> CallAnswer {
+        let why = || Failure::local(FailureKind::NotAsked, "it could not be written down before");
+        match self {
+            Self::Drain { .. } => CallAnswer::Drain(Err(why())),
+            Self::Resign { .. } => CallAnswer::Resign(Err(why())),
+            Self::UpgradeStart => CallAnswer::Start(Err(why())),
+            Self::UpgradeFinish => CallAnswer::Finish(Err(why())),
+        }
+    }
 }
 
 impl fmt::Display for Call {
@@ -246,6 +260,9 @@ pub enum Input {
         /// What.
         command: Command,
     },
+    /// What had to be written down before anything else could not be, for this reason; nothing that was to be done with
+    /// it was done. `None`: it stands there now.
+    Unwritten(Option<String>),
     /// End now, leaving what is.
     Cut {
         /// Why.

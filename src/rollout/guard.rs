@@ -8,6 +8,7 @@ use super::command::Command;
 use super::engine::Engine;
 use super::phase::question;
 use super::view::Question;
+use crate::cluster::Timestamp;
 use crate::cluster::units::spoken;
 
 /// The guards there are.
@@ -19,10 +20,12 @@ pub enum Guard {
     TwoOwners,
     /// Nothing was read for long.
     NothingRead,
+    /// The journal cannot be written, and nothing is done that does not stand there.
+    Unwritten,
 }
 
 impl Guard {
-    const ALL: [Self; 3] = [Self::NoOwner, Self::TwoOwners, Self::NothingRead];
+    const ALL: [Self; 4] = [Self::Unwritten, Self::NoOwner, Self::TwoOwners, Self::NothingRead];
 
     fn of(question: &Question) -> Option<Self> {
         Self::ALL.into_iter().find(|guard| guard.reason() == question.reason)
@@ -34,6 +37,7 @@ impl Guard {
             Self::NoOwner => "no_owner",
             Self::TwoOwners => "two_owners",
             Self::NothingRead => "nothing_read",
+            Self::Unwritten => "journal_unwritten",
         }
     }
 }
@@ -42,6 +46,8 @@ impl Guard {
 #[derive(Clone, Debug, Default)]
 pub struct Guards {
     acknowledged: BTreeSet<Guard>,
+    /// Since when the journal cannot be written, and why.
+    pub(super) unwritten: Option<(Timestamp, String)>,
 }
 
 impl Engine {
@@ -72,14 +78,19 @@ impl Engine {
                     format!("Nothing was read of TiCDC for {}.", spoken(held)),
                     "No phase may go on what was read before.",
                 ),
+                Guard::Unwritten => (
+                    self.guards.unwritten.as_ref().map(|(_, why)| why.clone()).unwrap_or_default(),
+                    "What was to be done next was not done: nothing is, that is not written down before.",
+                ),
             };
-            let question = question(
-                guard.reason(),
-                what,
-                means,
-                "See to the captures. Continue goes on, and is silent about this until it is over.",
-                &[(Command::Continue, "go on; say no more of it until it is over")],
-            );
+            let (advice, go_on) = match guard {
+                Guard::Unwritten => ("See to the disk and the directory; then go on.", "try again, and go on"),
+                Guard::NoOwner | Guard::TwoOwners | Guard::NothingRead => (
+                    "See to the captures. Continue goes on, and is silent about this until it is over.",
+                    "go on; say no more of it until it is over",
+                ),
+            };
+            let question = question(guard.reason(), what, means, advice, &[(Command::Continue, go_on)]);
             self.ask(question);
             return;
         }
@@ -89,6 +100,8 @@ impl Engine {
     fn held(&self, guard: Guard) -> Option<Duration> {
         let groups = self.picture.groups.values();
         let (since, limit) = match guard {
+            // The first time is one too many.
+            Guard::Unwritten => return self.guards.unwritten.as_ref().map(|(since, _)| self.now.since(*since)),
             Guard::NoOwner => (groups.filter_map(|group| group.no_owner_since).min()?, self.policy.no_owner_guard),
             Guard::TwoOwners => (groups.filter_map(|group| group.contested_since).min()?, self.policy.no_owner_guard),
             Guard::NothingRead => (self.picture.cdc.as_ref()?.begun, self.policy.unknown_asks),
@@ -118,7 +131,10 @@ impl Engine {
     /// Takes *continue* as the answer to a guard; says whether there was one.
     pub(super) fn acknowledge_guard(&mut self) -> bool {
         let Some(guard) = self.asking_guard() else { return false };
-        self.guards.acknowledged.insert(guard);
+        // A journal that still cannot be written is asked about again at once.
+        if guard != Guard::Unwritten {
+            self.guards.acknowledged.insert(guard);
+        }
         self.resume_asking();
         true
     }
