@@ -61,9 +61,10 @@
 //! ## The two architectures of `TiCDC`
 //!
 //! Which one runs is found out for each node by two signals and kept in [`cluster::cdc::NodeStatus`]; nobody has to say.
-//! They meet in few places: [`cluster::cdc::LivenessReading`] (what a number means), `api::sweep` (who is asked for
-//! tables), [`rollout::evidence`] (who witnesses that a capture is empty) and [`rollout::phase::drain`] (what a number of
-//! the drain call counts, and what happens when the coordinator changes). Everything else is the same for both.
+//! They part ways in few places: [`cluster::cdc::LivenessReading`] (what a number means), `api::sweep` (who is asked for
+//! tables), [`rollout::evidence`] (who witnesses that a capture is empty), [`rollout::phase::drain`] and
+//! [`rollout::phase::restart`] (what a number of the drain call counts, and what happens when the coordinator changes),
+//! [`rollout::plan`] and [`rollout::phase::verify`] (both kinds in one cluster). The rest only chooses words.
 #![forbid(unsafe_code)]
 
 pub mod api;

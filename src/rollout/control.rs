@@ -224,6 +224,8 @@ impl Engine {
             Life::Aborted => self.choice_permission(command, "the rollout was aborted; what is owed can be paid"),
             Life::Going => match (command, &self.state.question) {
                 (Command::Abort, _) => Ok(()),
+                // A lost drain is asked for under a question too; a person can stop that.
+                (Command::Pause, Some(_)) if self.is_drain_lost() && !self.state.standing.is_paused => Ok(()),
                 (_, Some(_)) => self.choice_permission(command, "a question is open; choose one of its answers"),
                 (Command::Pause, None) if self.state.standing.is_paused => no("it is paused already"),
                 (Command::Pause, None) if self.active.is_none() && !self.state.standing.is_auto => {
@@ -249,7 +251,7 @@ impl Engine {
     fn ask_again_permission(&self) -> Permission {
         let open = self.visit.as_ref().filter(|visit| self.owes_drain(&visit.old_id));
         let is_asked_by_itself = self.active.is_some() && !self.state.standing.is_paused;
-        match open.is_some_and(|visit| self.has_coordinator_changed(visit)) {
+        match open.is_some_and(|visit| self.is_drain_lost_of(visit)) {
             true if is_asked_by_itself => Err("the rollout asks by itself while it runs".to_owned()),
             true => Ok(()),
             false => Err("no drain was lost: the coordinator has not changed in the middle of one".to_owned()),

@@ -53,6 +53,11 @@ impl DrainRecord {
         }
     }
 
+    /// It is asked for again after it was proven to be over: something came back.
+    pub(super) const fn begin_again(&mut self) {
+        self.is_done = false;
+    }
+
     /// Takes a count whose request was sent at `at`.
     pub fn count(&mut self, count: u64, at: Timestamp) {
         self.count = Some(count);
@@ -86,12 +91,13 @@ impl DrainRecord {
     }
 
     /// The read model.
-    pub fn view(&self, now: Timestamp, is_lost: bool) -> DrainView {
+    pub fn view(&self, now: Timestamp, is_lost: bool, is_asked: bool) -> DrainView {
         DrainView {
             capture: self.capture.clone(),
             address: self.address.clone(),
             count: self.count,
-            work: self.work,
+            // A number nobody asks for any more is none.
+            work: self.work.filter(|_| is_asked || self.is_done),
             baseline: self.baseline,
             counted_at: self.counted_at,
             started_at: self.started_at,

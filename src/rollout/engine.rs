@@ -92,6 +92,8 @@ pub struct FeedBefore {
     pub checkpoint: Option<Tso>,
     /// Its lag, if known.
     pub lag: Option<Duration>,
+    /// How many tables it had over all captures, if any were named.
+    pub tables: Option<u64>,
     /// Whether its checkpoint had stood still for longer than a lag may be: this step does not mend that.
     pub stood_still: bool,
 }
@@ -259,6 +261,12 @@ impl Engine {
                     }
                     self.outcomes.insert(id, outcome);
                 }
+            }
+            Input::Unwritten(why) => {
+                self.guards.unwritten = why.map(|why| {
+                    let since = self.guards.unwritten.as_ref().map_or(self.now, |(since, _)| *since);
+                    (since, why)
+                });
             }
             Input::Cut { cut, reason } => self.cut(cut, reason),
         }

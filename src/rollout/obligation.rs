@@ -64,7 +64,9 @@ impl Obligation {
                     "capture {address} ({}) was asked to drain: it takes no table again, and balancing is off, until it is restarted",
                     capture.short()
                 ),
-                format!("restart the TiCDC process at {address}, on the binary it has or the new one"),
+                format!(
+                    "wait until no table is on {address} any more (`tiroll status` tells; if some stay, pause the changefeeds they belong to), then restart the TiCDC process there, on the binary it has or the new one"
+                ),
             ),
             Debt::Start { component, address, .. } => (
                 "start",

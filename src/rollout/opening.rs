@@ -209,6 +209,9 @@ impl Engine {
             }
         }
         self.drain = None;
+        if let Some(group) = self.picture.groups.get_mut(&visit.cluster) {
+            group.most.clone_from(&group.totals);
+        }
         self.visit.set(Some(visit));
         true
     }
@@ -231,6 +234,7 @@ impl Engine {
                     state: row.state.clone(),
                     checkpoint: row.checkpoint,
                     lag: group.lag(row),
+                    tables: group.totals.get(&row.id).copied(),
                     stood_still: still.is_some_and(|still| still >= self.policy.lag_limit),
                 };
                 (row.id.clone(), before)

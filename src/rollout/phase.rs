@@ -1,7 +1,7 @@
 //! The phases: one small machine each, which looks at the picture and says whether it stays, ends, goes back or asks.
 //!
 //! A machine never changes the plan and never decides what comes next; it may send effects through the engine, and only
-//! while [`Turn::may_act`] says so.
+//! while [`Turn::may_act`] says so, but for a drain that was lost with its coordinator ([`Turn::may_ask_again`]).
 
 use std::time::Duration;
 

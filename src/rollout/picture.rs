@@ -66,8 +66,12 @@ pub struct GroupPicture {
     pub health: Observed<bool>,
     /// Tables by capture.
     pub tables: BTreeMap<CaptureId, Observed<Tables>>,
-    /// The last number of tables of each changefeed that was not zero, over all captures.
+    /// The last number of tables of each changefeed, over all captures, that was not zero.
     pub totals: BTreeMap<ChangefeedId, u64>,
+    /// The largest such number since the present step began: what a whole answer must come up to.
+    pub most: BTreeMap<ChangefeedId, u64>,
+    /// Since when a changefeed that never named a table has named none, all of it under one owner.
+    pub bare_since: BTreeMap<ChangefeedId, Timestamp>,
     /// The cluster's own clock.
     pub cluster_time: Observed<Tso>,
     /// Lag of each changefeed over time, in milliseconds.
@@ -239,13 +243,28 @@ impl GroupPicture {
         self.changefeeds.absorb(group.changefeeds.clone(), at);
         self.cluster_time.absorb(group.cluster_time.clone(), at);
         self.absorb_tables(group, at);
+        self.count_tables(group, at);
+        self.sample(at);
+    }
+
+    /// Keeps how many tables each changefeed names: what is named later is held against it.
+    fn count_tables(&mut self, group: &GroupSweep, at: Timestamp) {
+        let owner_since = self.owner_since;
+        self.bare_since.retain(|id, since| {
+            matches!(group.placement.get(id), Some(Ok(_))) && owner_since.is_some_and(|owner| *since >= owner)
+        });
         for (id, placement) in &group.placement {
-            let total = placement.as_ref().map_or(0, count_all);
+            let Ok(placement) = placement else { continue };
+            let total = count_all(placement);
             if total > 0 {
                 self.totals.insert(id.clone(), total);
+                let most = self.most.entry(id.clone()).or_default();
+                *most = total.max(*most);
+                self.bare_since.remove(id);
+            } else {
+                self.bare_since.entry(id.clone()).or_insert(at);
             }
         }
-        self.sample(at);
     }
 
     fn track_owner(&mut self, owner: Result<Option<CaptureId>, Failure>, at: Timestamp) {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::picture::Picture;
 use super::view::{PhaseKind, PhaseState, StepKind};
+use crate::cluster::units::counted;
 use crate::cluster::{Address, Architecture, CaptureId, ClusterId, Liveness, NodeStatus, Timestamp, Version};
 
 /// One node's visit.
@@ -183,9 +184,9 @@ pub fn plan_upgrade(picture: &Picture, target: &Version, has_tidb: bool) -> Plan
     if captures.iter().all(|c| c.version.is_same_release(target))
         && servers.iter().all(|s| s.version.is_same_release(target))
     {
-        return leftovers(&captures).unwrap_or(Planned::NothingToDo);
+        return leftovers(picture, &captures).unwrap_or(Planned::NothingToDo);
     }
-    if let Some(refusal) = third_version(picture, &captures, target).or_else(|| leftovers(&captures)) {
+    if let Some(refusal) = third_version(picture, &captures, target).or_else(|| leftovers(picture, &captures)) {
         return refusal;
     }
     let mut steps = capture_steps(&captures, target);
@@ -327,7 +328,7 @@ fn third_version(picture: &Picture, captures: &[Live], target: &Version) -> Opti
 }
 
 /// A capture that was drained and never restarted: tables would bounce between it and the next one drained.
-fn leftovers(captures: &[Live]) -> Option<Planned> {
+fn leftovers(picture: &Picture, captures: &[Live]) -> Option<Planned> {
     let left: Vec<_> =
         captures.iter().filter(|c| matches!(c.liveness, Some(Liveness::Draining | Liveness::Stopping))).collect();
     if left.is_empty() {
@@ -341,12 +342,25 @@ fn leftovers(captures: &[Live]) -> Option<Planned> {
         }
         return None;
     }
-    let names: Vec<_> = left.iter().map(|c| format!("{} ({})", c.address, c.id.short())).collect();
+    let names: Vec<_> = left
+        .iter()
+        .map(|c| {
+            let word = c.liveness.map_or("?", Liveness::word);
+            let tables = match picture.groups.get(&c.cluster).and_then(|group| group.tables.get(&c.id)?.known()) {
+                Some(tables) => {
+                    counted(tables.values().map(|ids| u64::try_from(ids.len()).unwrap_or(u64::MAX)).sum(), "table")
+                }
+                None => "it is not known how many tables".to_owned(),
+            };
+            format!("{} ({}), {word} with {tables} on it", c.address, c.id.short())
+        })
+        .collect();
+    let first = left.first().map(|c| c.address.to_string()).unwrap_or_default();
     Some(refused(
         "leftover",
-        &left.first().map(|c| c.address.to_string()).unwrap_or_default(),
+        &first,
         format!(
-            "Capture {} was drained before and never restarted: it is stopping. {}",
+            "Capture {} was drained before and never restarted. {}",
             names.join(" and "),
             match left.first().map(|c| c.architecture) {
                 Some(Architecture::New) =>
@@ -356,8 +370,7 @@ fn leftovers(captures: &[Live]) -> Option<Planned> {
             }
         ),
         format!(
-            "Restart {} on the binary it has (systemctl restart, tiup cluster restart -N, or kubectl delete pod), wait until it is listed with a new id, then start again.",
-            left.first().map(|c| c.address.to_string()).unwrap_or_default()
+            "Wait until no table is on {first} (`tiroll status` tells; if some stay, pause the changefeeds they belong to). Then restart it on the binary it has (systemctl restart, tiup cluster restart -N, or kubectl delete pod), wait until it is listed with a new id, and start again."
         ),
     ))
 }

@@ -35,7 +35,7 @@ impl Engine {
             plan: self.plan_view(),
             cursor: (!self.plan.is_empty()).then_some(self.cursor),
             groups: self.group_views(),
-            drain: self.drain.as_ref().map(|record| record.view(self.now, self.is_drain_lost())),
+            drain: self.drain.as_ref().map(|record| record.view(self.now, self.is_drain_lost(), self.state.may_act())),
             tidb: self.tidb_view(),
             pd: self
                 .picture
@@ -233,7 +233,12 @@ impl Engine {
 
     /// About how much longer, from what the same phases took so far; unknown until each kind was seen once.
     fn remaining(&self) -> Option<Duration> {
-        if self.plan.is_empty() || self.state.is_over() {
+        // Nobody knows how long a person takes.
+        if self.plan.is_empty()
+            || self.state.is_over()
+            || self.state.question().is_some()
+            || self.state.standing().is_paused
+        {
             return None;
         }
         let mut sum = Duration::ZERO;

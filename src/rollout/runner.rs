@@ -24,6 +24,11 @@ impl Active {
         matches!(self.machine, Machine::Drain(_) | Machine::Restart(_))
     }
 
+    /// Whether it is a restart that was ordered and is nobody's but a person's to go on with.
+    pub const fn waits_for_a_hand(&self) -> bool {
+        matches!(&self.machine, Machine::Restart(restart) if restart.waits_for_a_hand())
+    }
+
     /// Whether it restarts a process or proves that one came back.
     pub const fn proves_restart(&self) -> bool {
         matches!(
@@ -141,6 +146,9 @@ impl Engine {
             (_, PhaseKind::Drain) => {
                 if let Some(visit) = self.visit.value() {
                     let is_same = self.drain.as_ref().is_some_and(|record| record.capture == visit.old_id);
+                    if let Some(record) = self.drain.as_mut().filter(|_| is_same) {
+                        record.begin_again();
+                    }
                     if !is_same {
                         self.drain = Some(DrainRecord::new(visit.old_id.clone(), visit.address.to_string(), now));
                     }
@@ -275,10 +283,6 @@ impl Engine {
     pub(super) fn retry_active(&mut self) {
         let now = self.now;
         let fresh = self.reread_visit();
-        // A person looked: a changefeed that names no table any more may truly have none.
-        if let Some(group) = self.visit.as_ref().and_then(|visit| self.picture.groups.get_mut(&visit.cluster)) {
-            group.totals.clear();
-        }
         let Some(active) = &mut self.active else { return };
         active.spent = Duration::ZERO;
         // A person who says so starts the count of "the owner again" over.
@@ -337,6 +341,15 @@ impl Engine {
             active.spent = Duration::ZERO;
         }
         match self.active.as_mut().map(|active| &mut active.machine) {
+            // A person vouches that fewer tables are all there are.
+            Some(Machine::Drain(_) | Machine::Restart(_)) => {
+                if let Some(group) = self.visit.as_ref().and_then(|visit| self.picture.groups.get_mut(&visit.cluster)) {
+                    group.most.clear();
+                }
+                if let Some(visit) = &mut *self.visit {
+                    visit.feeds.values_mut().for_each(|before| before.tables = None);
+                }
+            }
             Some(Machine::HandOver(machine)) => machine.confirm(),
             Some(Machine::Resign(machine)) => machine.confirm(),
             Some(Machine::Settle(machine)) => machine.confirm(),

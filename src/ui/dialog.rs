@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::cluster::Timestamp;
+use crate::cluster::{Liveness, Timestamp};
 use crate::rollout::command::Command;
 use crate::rollout::view::{Choice, Mode, PhaseKind, PhaseState, Standing, StepKind, View};
 
@@ -259,6 +259,7 @@ fn offered(view: &View) -> Option<String> {
     let target = &step.target;
     match (phase.kind, step.kind) {
         _ if !matches!(phase.state, PhaseState::Running | PhaseState::Asking) => None,
+        (PhaseKind::Drain, _) if matches!(drained(view), Some((_, Some(Liveness::Alive)))) => None,
         (PhaseKind::Drain, _) => {
             Some(format!("You are then offered to recover it: restart it on {}.", binary(view, target)))
         }
@@ -280,11 +281,21 @@ fn binary(view: &View, address: &str) -> String {
     version.map_or_else(|| "the binary it has".to_owned(), ToString::to_string)
 }
 
+/// What the capture that is being drained is, and calls itself.
+fn drained(view: &View) -> Option<(Standing, Option<Liveness>)> {
+    let capture = view.capture(&view.drain.as_ref()?.capture)?;
+    Some((capture.standing, capture.liveness.meaning))
+}
+
 fn by_phase(view: &View) -> String {
-    let nothing = "Nothing new is left behind: no phase is under way.";
-    let Some((step, phase)) = view.current() else { return nothing.to_owned() };
+    let nothing = if view.owed.is_empty() {
+        "Nothing new is left behind: no phase is under way.".to_owned()
+    } else {
+        "No phase is under way; what is owed stays so.".to_owned()
+    };
+    let Some((step, phase)) = view.current() else { return nothing };
     if !matches!(phase.state, PhaseState::Running | PhaseState::Asking) {
-        return nothing.to_owned();
+        return nothing;
     }
     let target = &step.target;
     let hangs = "user DDL hangs until the upgrade is finished";
@@ -292,10 +303,18 @@ fn by_phase(view: &View) -> String {
         (PhaseKind::Resign, _) => {
             format!("{target} has been asked to hand the owner's duty over; another owner may stand.")
         }
-        (PhaseKind::Drain, _) => format!(
-            "{target} goes on draining and takes no table again until it is restarted; meanwhile the whole cluster \
-             does not balance."
-        ),
+        (PhaseKind::Drain, _) => match drained(view) {
+            None | Some((Standing::Ghost | Standing::Silent, _)) => {
+                format!("{target} does not answer as the process that was to be drained; see what became of it.")
+            }
+            Some((_, Some(Liveness::Alive))) => {
+                format!("{target} still calls itself alive: the drain has not taken hold so far, and may yet.")
+            }
+            Some(_) => format!(
+                "{target} goes on draining and takes no table again until it is restarted; meanwhile the whole cluster \
+                 does not balance."
+            ),
+        },
         (PhaseKind::Restart, StepKind::Tidb) => {
             format!(
                 "{target} may be down or half-way to the new version, and {hangs}. Nothing rolls it back by itself."

@@ -159,12 +159,12 @@ const fn own(action: Action, keys: &'static [Chord], label: &'static str, help: 
 
 /// Every action, in the order of footer and help.
 pub(crate) const BINDINGS: &[Binding] = &[
+    tell(Command::AskAgain, &[char('a')], "ask again", Group::Rollout),
     tell(Command::Step, &[char('s')], "step", Group::Rollout),
     tell(Command::Continue, &[char('c')], "continue", Group::Rollout),
     tell(Command::Retry, &[char('r')], "retry", Group::Rollout),
     tell(Command::Wait, &[char('w')], "wait longer", Group::Rollout),
     tell(Command::Pause, &[char('p')], "pause", Group::Rollout),
-    tell(Command::AskAgain, &[char('a')], "ask again", Group::Rollout),
     tell(Command::Confirm, &[char('H')], "handed over", Group::Rollout),
     tell(Command::Abort, &[char('x')], "abort", Group::Rollout),
     tell(Command::Recover, &[char('R')], "recover", Group::AfterAbort),

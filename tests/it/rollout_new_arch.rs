@@ -131,6 +131,8 @@ async fn rollout(running: &Running, set: &[&str]) -> Started {
         servers: Arc::new(Live::new(clients, Arc::clone(&clock))),
         executor: Some(Arc::new(executor)),
         clock,
+        keeper: None,
+        resumed: None,
         lingers: false,
     })
 }
@@ -164,11 +166,12 @@ async fn a_drain_lost_with_its_coordinator_goes_on_while_a_guard_holds() {
     let asked = until(&started, "the guard", |view| reason(view) == Some("no_owner")).await;
     let target = asked.drain.as_ref().expect("a drain").clone();
     assert!(!target.is_done && target.count.is_some_and(|count| count > 0), "{target:?}");
-    let is_empty = |view: &Arc<View>| view.drain.as_ref().is_some_and(|drain| drain.is_done);
-    let drained = until(&started, "the end of the drain", is_empty).await;
+    let is_stopping = |view: &Arc<View>| {
+        let liveness = view.capture(&target.capture).and_then(|capture| capture.liveness.meaning);
+        liveness == Some(Liveness::Stopping) && view.drain.as_ref().is_some_and(|drain| drain.count == Some(0))
+    };
+    let drained = until(&started, "the end of the drain", is_stopping).await;
     assert_eq!(reason(&drained), Some("no_owner"), "no person has answered");
-    let stopping = drained.capture(&target.capture).and_then(|capture| capture.liveness.meaning);
-    assert_eq!(stopping, Some(Liveness::Stopping));
     assert_eq!(referee(&running)["stops"], json!([]), "nothing was stopped meanwhile");
     // The dead one is brought back; then a person lets it go on.
     running.world(|world| world.start("capture-1", None).expect("it is down"));

@@ -49,7 +49,7 @@ impl Act {
 
     /// Whether it is under way, and by no person's hand.
     pub const fn is_acting(&self) -> bool {
-        self.order.is_some() && self.asked.is_none()
+        self.order.is_some() && self.asked.is_none() && self.failed.is_none()
     }
 
     /// Orders a restart; that the process must come back is owed before it. `id` is the one it answers with now.

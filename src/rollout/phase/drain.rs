@@ -11,8 +11,8 @@ mod waits;
 
 use std::time::Duration;
 
-pub(crate) use asking::Asked;
-pub(super) use asking::{ask_for_drain, beside};
+pub(crate) use asking::{Asked, Term};
+pub(super) use asking::{Ready, ask_for_drain, beside, ready};
 
 use super::{Flow, LOOK_AGAIN, Turn, ask};
 use crate::cluster::{Architecture, CaptureId, Failure, FailureKind, Reading, Timestamp};
@@ -28,7 +28,8 @@ use progress::Progress;
 pub struct Drain {
     /// The request under way, and whom it is about.
     request: Option<(EffectId, CaptureId)>,
-    owner: Option<CaptureId>,
+    /// The owner that is believed, and since when it stands.
+    term: Option<Term>,
     zeros: Zeros,
     judged: Option<Timestamp>,
     empty_round: Option<Timestamp>,
@@ -41,6 +42,10 @@ pub struct Drain {
     /// How long the phase had run at the first zero in a row.
     zero_since: Option<Duration>,
     refusal: Option<Failure>,
+    /// It was refused in a way that asking again does not heal: only a person has it asked again.
+    is_refused: bool,
+    /// What the maintainers leave out, in words.
+    missing: Option<String>,
     deadline_extended_at: Duration,
 }
 
@@ -91,20 +96,25 @@ impl Drain {
             return Flow::Done("two zeros, and one round that found no table there".to_owned());
         }
         if let Some(flow) = self.asks(engine, &visit, turn) {
+            // A question that is due must not keep a lost drain from being asked for again.
+            if turn.may_ask_again {
+                let _ = self.send(engine, &visit, turn);
+            }
             return flow;
         }
         self.send(engine, &visit, turn)
     }
 
-    /// An owner change discards zeros and rounds: the new owner has not looked yet. Its first counts are of changefeeds
+    /// An owner change discards zeros and rounds, also where the same capture is elected again: the new one has not
+    /// looked yet. Its first counts are of changefeeds
     /// it has not looked at, so progress is measured anew too.
     fn follow_owner(&mut self, engine: &Engine, visit: &Visit, turn: Turn) {
-        let owner = engine.picture.owner(&visit.cluster).map(|(id, _)| id.clone());
-        if owner.is_some() && owner != self.owner {
-            if self.owner.is_some() {
+        let term = engine.term(visit);
+        if term.is_some() && term != self.term {
+            if self.term.is_some() {
                 self.progress.begin_under_another(turn.spent);
             }
-            self.owner = owner;
+            self.term = term;
             self.zeros = Zeros::default();
             self.empty_round = None;
             self.zero_since = None;
@@ -112,8 +122,8 @@ impl Drain {
     }
 
     fn is_by_this_owner(&self, engine: &Engine, visit: &Visit, sent_at: Timestamp) -> bool {
-        let owner = engine.picture.owner(&visit.cluster);
-        owner.is_some_and(|(id, since)| Some(id) == self.owner.as_ref() && sent_at >= since)
+        let term = engine.term(visit);
+        term.is_some() && term == self.term && term.is_some_and(|(_, since)| sent_at >= since)
     }
 
     fn take(
@@ -147,6 +157,7 @@ impl Drain {
             Architecture::Classic => {}
             Architecture::New => {
                 self.progress.work(count);
+                engine.drain_was_answered(visit, count, sent_at);
                 engine.drain_worked(count);
             }
         }
@@ -155,27 +166,16 @@ impl Drain {
 
     fn refused(&mut self, engine: &mut Engine, visit: &Visit, why: Failure) -> Option<Flow> {
         let at = &visit.address;
+        self.is_refused = is_for_good(why.kind);
         let flow = match why.kind {
             FailureKind::CannotDrainOwner => {
                 // What the list said since may already be otherwise; the next look decides.
                 owns_again(engine, visit)
             }
+            // Whether it is gone the list of an owner who stands tells, whatever the call says.
             FailureKind::NoSuchCapture => {
-                let group = engine.picture.groups.get(&visit.cluster)?;
-                let is_listed = group.captures.known()?.iter().any(|entry| entry.id == visit.old_id);
-                let stands =
-                    group.owner_since.is_some_and(|since| engine.now.since(since) >= engine.policy.owner_stands);
-                if is_listed || !stands || !engine.is_fresh() {
-                    self.refusal = Some(why);
-                    return None;
-                }
-                ask(
-                    "capture_lost",
-                    format!("Capture {at} ({}) is in no list any more; we did not stop it.", visit.old_id.short()),
-                    "It is lost, which is not the same as drained: its tables stood still until others took them.",
-                    "See what happened to the process. If it was restarted, retry: the step looks at it afresh.",
-                    &[LOOK_AGAIN],
-                )
+                self.refusal = Some(why);
+                return None;
             }
             FailureKind::OnlyOneCapture => ask(
                 "only_one_capture",
@@ -219,6 +219,7 @@ impl Drain {
         self.judged = Some(begun);
         let verdict = round.judge();
         let there = round.tables_there();
+        self.missing = round.missing_tables();
         match &verdict {
             Verdict::Empty if self.zeros.first.is_some_and(|first| begun >= first) => self.empty_round = Some(begun),
             Verdict::Carries(_) => self.empty_round = None,
@@ -238,28 +239,32 @@ impl Drain {
         if self.request.is_some() || !engine.drain_is_due() {
             return Flow::Stay(note);
         }
-        let Some((owner, since)) = engine.picture.owner(&visit.cluster).map(|(id, since)| (id.clone(), since)) else {
-            return Flow::Stay(format!("waiting for {}", visit.architecture.an_owner()));
+        let term = match ready(engine, visit) {
+            Ready::Of(term) => term,
+            Ready::NotYet(why) => return Flow::Stay(why),
+            Ready::Owns => return owns_again(engine, visit),
+            Ready::Asks(flow) => return flow,
         };
-        if owner == visit.old_id {
-            return owns_again(engine, visit);
-        }
-        if !engine.is_fresh() || engine.now.since(since) < engine.policy.owner_stands {
-            return Flow::Stay(format!("waiting for {} who has stood a while", visit.architecture.an_owner()));
-        }
-        if let Some(flow) = beside(engine, visit) {
-            return flow;
-        }
-        if turn.may_act || (turn.may_ask_again && !self.is_refused_for_good()) {
-            let id = ask_for_drain(engine, visit, &owner);
+        if turn.may_act || (engine.may_ask_again() && !self.is_refused) {
+            let id = ask_for_drain(engine, visit, &term);
             self.request = Some((id, visit.old_id.clone()));
         }
         Flow::Stay(note)
     }
+}
 
-    fn is_refused_for_good(&self) -> bool {
-        self.refusal.as_ref().is_some_and(|why| !why.kind.is_transient())
-    }
+/// Whether asking again does not heal it.
+pub(super) const fn is_for_good(kind: FailureKind) -> bool {
+    !kind.is_transient()
+        && !matches!(
+            kind,
+            FailureKind::Malformed
+                | FailureKind::OtherDrain
+                | FailureKind::NoSuchCapture
+                | FailureKind::CannotDrainOwner
+                // Nothing was sent.
+                | FailureKind::NotAsked
+        )
 }
 
 /// The target owns: back to `resign` of the same step; the second time a person is asked.

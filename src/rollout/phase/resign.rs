@@ -39,7 +39,7 @@ impl Resign {
             && let Some((_, CallAnswer::Resign(answer))) = engine.take_answer(id)
         {
             self.is_under_way = false;
-            self.refusal = answer.err().map(|why| format!("the owner {why}"));
+            self.refusal = answer.err().map(|why| format!("the {} {why}", visit.architecture.owner()));
         }
         if self.under_way.is_some_and(|id| engine.take_answer(id).is_some()) {
             self.under_way = None;
@@ -72,7 +72,7 @@ impl Resign {
                 "See whether the captures can be reached and elect an owner, then look again.",
                 &[LOOK_AGAIN],
             ),
-            None => Flow::Stay("waiting for an owner".to_owned()),
+            None => Flow::Stay(format!("waiting for {}", visit.architecture.an_owner())),
         }
     }
 
@@ -132,7 +132,7 @@ impl Resign {
             self.is_under_way = true;
             engine.reset_spent();
         }
-        Flow::Stay("asking the owner to resign".to_owned())
+        Flow::Stay(format!("asking the {} to resign", visit.architecture.owner()))
     }
 }
 

@@ -2,7 +2,7 @@
 //! acts. Its end proves nothing; `verify` does.
 
 use super::act::{Act, Words};
-use super::drain::{ask_for_drain, beside};
+use super::drain::{Ready, ask_for_drain, beside, is_for_good, ready};
 use super::{Flow, LOOK_AGAIN, Turn, WAIT_LONGER, ask};
 use crate::cluster::units::counted;
 use crate::cluster::{Architecture, FailureKind, Timestamp};
@@ -21,13 +21,23 @@ pub struct Restart {
     /// Whether the newest round, begun after the phase, found it empty.
     round: bool,
     waits_for: String,
+    /// The drain was refused in a way that asking again does not heal.
+    is_refused: bool,
     act: Act,
 }
 
 impl Restart {
     /// A restart that begins now.
     pub fn new(since: Timestamp) -> Self {
-        Self { since, request: None, zero: None, round: false, waits_for: String::new(), act: Act::default() }
+        Self {
+            since,
+            request: None,
+            zero: None,
+            round: false,
+            waits_for: String::new(),
+            is_refused: false,
+            act: Act::default(),
+        }
     }
 
     /// Starts over from now: nothing confirmed before counts.
@@ -38,6 +48,11 @@ impl Restart {
     /// Whether an act on the process is under way.
     pub const fn is_acting(&self) -> bool {
         self.act.is_acting()
+    }
+
+    /// Whether one was ordered that nobody but a person goes on with: the old process may live on for long.
+    pub const fn waits_for_a_hand(&self) -> bool {
+        self.act.is_ordered() && !self.act.is_acting()
     }
 
     /// Whether an act was ordered in this phase.
@@ -91,6 +106,9 @@ impl Restart {
             && let Some((sent_at, CallAnswer::Drain(reading))) = engine.take_answer(id)
         {
             self.request = None;
+            if let Ok(work) = reading {
+                engine.drain_was_answered(visit, work, sent_at);
+            }
             match reading {
                 Ok(0) => self.zero = Some(sent_at).filter(|at| *at >= self.since).or(self.zero),
                 // Remaining work is no count of tables: a coordinator that is new says 1 until it has looked.
@@ -105,7 +123,10 @@ impl Restart {
                 Err(why) if why.kind == FailureKind::CannotDrainOwner => {
                     return Some(Flow::Back(PhaseKind::Drain, format!("it is the {} now", visit.architecture.owner())));
                 }
-                Err(why) => self.waits_for = format!("the {} {why}", visit.architecture.owner()),
+                Err(why) => {
+                    self.is_refused = is_for_good(why.kind);
+                    self.waits_for = format!("the {} {why}", visit.architecture.owner());
+                }
             }
         }
         if let Some(round) = engine.round(visit).filter(|round| round.sweep.begun >= self.since) {
@@ -128,6 +149,9 @@ impl Restart {
         if is_zero && self.round && engine.is_fresh() {
             return beside(engine, visit);
         }
+        if !is_zero && let Some(flow) = self.send(engine, visit, turn) {
+            return Some(flow);
+        }
         if turn.spent >= engine.policy.unknown_asks {
             return Some(ask(
                 "restart_unproven",
@@ -137,22 +161,24 @@ impl Restart {
                 &[LOOK_AGAIN, WAIT_LONGER],
             ));
         }
-        let owner = engine.picture.owner(&visit.cluster).map(|(id, since)| (id.clone(), since));
-        let stands = |since: &Timestamp| engine.now.since(*since) >= engine.policy.owner_stands;
-        if !is_zero
-            && self.request.is_none()
-            && engine.drain_is_due()
-            && engine.is_fresh()
-            && let Some((owner, _)) = owner.filter(|(owner, since)| owner != &visit.old_id && stands(since))
-        {
-            if let Some(flow) = beside(engine, visit) {
-                return Some(flow);
-            }
-            if turn.may_act || turn.may_ask_again {
-                self.request = Some(ask_for_drain(engine, visit, &owner));
-            }
+        let why = if self.waits_for.is_empty() { String::new() } else { format!(": {}", self.waits_for) };
+        Some(Flow::Stay(format!("making sure once more that it is empty{why}")))
+    }
+
+    /// Asks for one more zero, also where a question is due that it may answer; a question of its own if that is needed.
+    fn send(&mut self, engine: &mut Engine, visit: &Visit, turn: Turn) -> Option<Flow> {
+        if self.request.is_some() || !engine.drain_is_due() {
+            return None;
         }
-        Some(Flow::Stay(format!("making sure once more that it is empty {}", self.waits_for).trim().to_owned()))
+        match ready(engine, visit) {
+            Ready::Of(term) if turn.may_act || (engine.may_ask_again() && !self.is_refused) => {
+                self.request = Some(ask_for_drain(engine, visit, &term));
+            }
+            Ready::Asks(flow) => return Some(flow),
+            Ready::NotYet(why) => self.waits_for = why,
+            Ready::Of(_) | Ready::Owns => {}
+        }
+        None
     }
 
     fn follow(&mut self, engine: &mut Engine, visit: &Visit, turn: Turn) -> Flow {

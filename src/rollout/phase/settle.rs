@@ -81,7 +81,7 @@ impl Settle {
                     self.missing
                 ),
                 "The next node is not touched while replication is behind.",
-                "Look at what is named here; wait if its lag falls.",
+                "See to what is named here (resume what is paused); wait if a lag falls.",
                 choices,
             );
         }
@@ -112,6 +112,9 @@ impl Settle {
             }
             if before.stood_still && row.state == before.state {
                 continue;
+            }
+            if row.state == ChangefeedState::Stopped {
+                return Some(format!("changefeed {label} ran when this step began and is paused now: resume it"));
             }
             if row.state != ChangefeedState::Normal {
                 return Some(format!("changefeed {label} is {}", row.state));

@@ -24,18 +24,29 @@ pub(crate) struct Coordinator {
     /// It believes that nothing is left, whatever is there.
     pub(crate) believes_zero: bool,
     /// Its maintainers have just begun, and name no table anywhere.
-    pub(crate) names_nothing: bool,
+    pub(crate) names_nothing_until: u64,
+    /// The maintainer of both changefeeds stays at this capture.
+    pub(crate) maintainer_stays_at: Option<CaptureId>,
+    /// Its maintainers name only every other table.
+    pub(crate) names_half: bool,
     /// It never takes note that the work is over.
     pub(crate) is_slow: bool,
 }
 
 impl Coordinator {
+    /// It says 1 and opens nothing until then.
+    pub(crate) fn stays_busy_until(&mut self, until: u64) {
+        self.busy_until = until;
+    }
+
     /// Nothing is odd any more.
     pub(crate) fn mend(&mut self) {
         self.believes_zero = false;
         self.is_legacy = false;
         self.is_slow = false;
-        self.names_nothing = false;
+        self.names_nothing_until = 0;
+        self.names_half = false;
+        self.maintainer_stays_at = None;
         self.no_tables_until = 0;
     }
 
@@ -63,6 +74,12 @@ impl Course {
 
     pub(crate) fn is_in_session(&self, n: usize) -> bool {
         self.coordinator.session.as_ref() == Some(&self.captures[n].id())
+    }
+
+    /// The same coordinator is elected again after a moment, and knows nothing of before.
+    pub(crate) fn elect_again(&mut self) {
+        self.no_owner_until = self.now + 500;
+        self.coordinator.forget();
     }
 
     /// Whether the tables calls do not answer.

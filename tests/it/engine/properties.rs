@@ -48,6 +48,8 @@ enum Turn {
     SecondPaused(bool),
     ComesBackAsOther,
     Killed,
+    ElectedAgain,
+    NamesHalf(bool),
 }
 
 fn turn() -> impl Strategy<Value = Turn> {
@@ -85,6 +87,8 @@ fn turn() -> impl Strategy<Value = Turn> {
         1 => any::<bool>().prop_map(Turn::SecondPaused),
         1 => Just(Turn::ComesBackAsOther),
         1 => Just(Turn::Killed),
+        1 => Just(Turn::ElectedAgain),
+        1 => any::<bool>().prop_map(Turn::NamesHalf),
     ]
 }
 
@@ -163,6 +167,8 @@ fn happen(course: &mut Course, turn: &Turn) {
         Turn::SomebodyStarts => course.upgrading = true,
         Turn::SomebodyFinishes => course.upgrading = false,
         Turn::SomebodyRestartsTidb(n) => course.restart_tidb(*n, 1_500),
+        Turn::ElectedAgain => course.elect_again(),
+        Turn::NamesHalf(names_half) => course.coordinator.names_half = *names_half,
         Turn::Killed => {
             if !matches!(course.mode(), Mode::Ended(_)) {
                 course.kill();
@@ -178,7 +184,10 @@ fn happen(course: &mut Course, turn: &Turn) {
         Turn::Legacy(is_legacy) => course.coordinator.is_legacy = *is_legacy,
         Turn::SlowCoordinator(is_slow) => course.coordinator.is_slow = *is_slow,
         Turn::TablesUnread(ms) => course.coordinator.no_tables_until = course.now + ms,
-        Turn::NamesNothing(names_nothing) => course.coordinator.names_nothing = *names_nothing,
+        // A maintainer is done with its beginning some time.
+        Turn::NamesNothing(names_nothing) => {
+            course.coordinator.names_nothing_until = course.now + if *names_nothing { 20_000 } else { 0 };
+        }
         Turn::SecondPaused(is_paused) => course.is_second_paused = *is_paused,
         Turn::ComesBackAsOther => course.comes_back_as_other = true,
         Turn::Say(n) => {
@@ -194,7 +203,7 @@ fn happen(course: &mut Course, turn: &Turn) {
     if was_silent && is_silent && !is_said {
         // The one exception: a drain that was lost with its coordinator is asked for again, unless a person paused.
         let is_lost_drain = |effect: &&Effect| {
-            let may = course.architecture == Architecture::New && course.mode() == Mode::Asking;
+            let may = course.architecture == Architecture::New && matches!(course.mode(), Mode::Asking | Mode::Paused);
             may && matches!(effect, Effect::Call { call: Call::Drain { .. }, .. })
         };
         let lost = course.effects[before..].iter().filter(is_lost_drain).count();

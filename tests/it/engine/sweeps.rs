@@ -110,8 +110,12 @@ impl Course {
     /// The tables of a changefeed there, as the servers show them.
     fn shown(&self, c: &Capture, feed: usize) -> Vec<TableId> {
         let is_new = self.architecture == Architecture::New;
-        let is_none = (is_new && self.coordinator.names_nothing) || (feed == 1 && self.is_second_paused);
+        let is_none =
+            (is_new && self.now < self.coordinator.names_nothing_until) || (feed == 1 && self.is_second_paused);
         let count = if is_none { 0 } else { i64::try_from(c.tables[feed]).unwrap() };
+        // What it names is on the other captures; what it leaves out is on the one that matters.
+        let is_left_out = is_new && self.coordinator.names_half && c.stopping;
+        let count = if is_left_out { 0 } else { count };
         (0..count).map(|k| TableId(k + 1_000 * i64::try_from(c.n).unwrap())).collect()
     }
 
@@ -121,7 +125,11 @@ impl Course {
                 return Err(Failure::local(FailureKind::NoMaintainer, "its node is dead"));
             }
             let all = self.captures.iter().filter(|c| c.down_until.is_none());
-            Ok(all.map(|c| (c.id(), self.shown(c, feed))).collect())
+            let is_new = self.architecture == Architecture::New;
+            let named = all.map(|c| (c.id(), self.shown(c, feed)));
+            // The maintainer's own node is named for its dispatcher, which is no table.
+            let is_there = |id: &CaptureId| self.coordinator.maintainer_stays_at.as_ref() == Some(id);
+            Ok(named.filter(|(id, ids)| !is_new || !ids.is_empty() || is_there(id)).collect())
         };
         (0..2).map(|feed| (Self::feeds()[feed].clone(), of(feed))).collect()
     }

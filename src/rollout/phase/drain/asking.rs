@@ -2,24 +2,57 @@
 //!
 //! In the new architecture the drain is a session in the coordinator's memory. When the coordinator changes it is lost,
 //! and the new one places nothing at all until the drain of that capture is asked for again or the capture leaves
-//! (contract section 3.2; recorded cdc-new-more 08). So there, and only there, the request goes on through a pause that
-//! no person made, and a person who paused is offered to ask once more.
+//! (contract section 3.2; recorded cdc-new-more 08). So there, and only there, the request goes on through a hold that
+//! no person made, and a person who paused is offered to ask once more. It goes on until it is *heard*: a coordinator
+//! that still lists its dead predecessor answers 1 and opens nothing (recorded cdc-new-more 09).
 
 use super::super::{Flow, LOOK_AGAIN, ask};
 use crate::cluster::{Architecture, CaptureId, Reading, Timestamp};
 use crate::rollout::command::Command;
 use crate::rollout::effect::{Call, CallAnswer, EffectId};
 use crate::rollout::engine::{Engine, Visit};
+use crate::rollout::runner::Active;
+
+/// An owner and since when it stands: the same capture elected again knows nothing of before either.
+pub(crate) type Term = (CaptureId, Timestamp);
 
 /// The last drain request, whichever phase sent it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
     capture: CaptureId,
-    /// Who owned then.
-    owner: CaptureId,
     at: Timestamp,
-    /// Whether an earlier request for the same capture was sent under another owner, or another term of this one.
-    has_moved: bool,
+    /// The owner under whom the drain is known to be open: the first one asked, then each that has heard of it.
+    open_under: Term,
+}
+
+/// Whether a drain may be asked for now.
+pub(crate) enum Ready {
+    /// Of this owner.
+    Of(Term),
+    /// Not yet, for this reason.
+    NotYet(String),
+    /// The target owns.
+    Owns,
+    /// Only a person can decide.
+    Asks(Flow),
+}
+
+/// What must hold before a drain is asked for, in either phase that does.
+pub(crate) fn ready(engine: &Engine, visit: &Visit) -> Ready {
+    let an_owner = visit.architecture.an_owner();
+    let Some((owner, since)) = engine.picture.owner(&visit.cluster).map(|(id, since)| (id.clone(), since)) else {
+        return Ready::NotYet(format!("waiting for {an_owner}"));
+    };
+    if owner == visit.old_id {
+        return Ready::Owns;
+    }
+    if !engine.is_fresh() || engine.now.since(since) < engine.policy.owner_stands {
+        return Ready::NotYet(format!("waiting for {an_owner} who has stood a while"));
+    }
+    match beside(engine, visit) {
+        Some(flow) => Ready::Asks(flow),
+        None => Ready::Of((owner, since)),
+    }
 }
 
 /// What must hold beside the target before a drain is asked for; a question if it does not.
@@ -54,16 +87,15 @@ pub(crate) fn beside(engine: &Engine, visit: &Visit) -> Option<Flow> {
 }
 
 /// Sends the drain request; the obligation stands before it.
-pub(crate) fn ask_for_drain(engine: &mut Engine, visit: &Visit, owner: &CaptureId) -> EffectId {
+pub(crate) fn ask_for_drain(engine: &mut Engine, visit: &Visit, term: &Term) -> EffectId {
     engine.owe_drain(visit);
+    let before = engine.asked_drain.take().filter(|asked| asked.capture == visit.old_id);
     engine.asked_drain = Some(Asked {
         capture: visit.old_id.clone(),
-        owner: owner.clone(),
         at: engine.now,
-        has_moved: engine.has_coordinator_changed(visit),
+        open_under: before.map_or_else(|| term.clone(), |asked| asked.open_under),
     });
-    engine.state.use_ask_again();
-    let owner = engine.picture.address_of(&visit.cluster, owner);
+    let owner = engine.picture.address_of(&visit.cluster, &term.0);
     let call = Call::Drain { cluster: visit.cluster.clone(), capture: visit.old_id.clone(), owner };
     engine.call(call)
 }
@@ -74,38 +106,48 @@ impl Engine {
         self.asked_drain.as_ref().is_none_or(|asked| self.now.since(asked.at) >= self.policy.zeros_apart)
     }
 
-    /// New architecture: whether the coordinator changed while our drain of this capture was open. From then on one
-    /// request need not be enough, since it may be answered before the new coordinator is ready.
-    pub(crate) fn has_coordinator_changed(&self, visit: &Visit) -> bool {
-        let asked = self.asked_drain.as_ref().filter(|asked| asked.capture == visit.old_id);
-        asked.is_some_and(|asked| asked.has_moved) || self.is_placement_frozen(visit)
+    /// The owner and since when it stands.
+    pub(crate) fn term(&self, visit: &Visit) -> Option<Term> {
+        self.picture.owner(&visit.cluster).map(|(id, since)| (id.clone(), since))
     }
 
-    /// New architecture: whether the present coordinator has not been asked for our drain, and so places nothing.
-    pub(crate) fn is_placement_frozen(&self, visit: &Visit) -> bool {
+    /// New architecture: whether the coordinator changed while our drain of this capture was open, and the present one
+    /// has not heard of it. Until it has, it places nothing in the whole cluster.
+    pub(crate) fn is_drain_lost_of(&self, visit: &Visit) -> bool {
         let asked = self.asked_drain.as_ref().filter(|asked| asked.capture == visit.old_id);
-        let owner = self.picture.owner(&visit.cluster);
         visit.architecture == Architecture::New
-            && asked.zip(owner).is_some_and(|(asked, (owner, since))| owner != &asked.owner || since > asked.at)
+            && asked.zip(self.term(visit)).is_some_and(|(asked, term)| asked.open_under != term)
     }
 
-    /// Between two phases no machine asks: a drained capture that waits for its restart loses its drain with the
-    /// coordinator like any other.
+    /// Takes an answer to our drain as a sign that the coordinator has heard of it. A 1 is none while tables are there:
+    /// it is also what one says that has not begun yet.
+    pub(crate) fn drain_was_answered(&mut self, visit: &Visit, work: u64, sent_at: Timestamp) {
+        let Some(term) = self.term(visit).filter(|(_, since)| sent_at >= *since) else { return };
+        let is_empty = self.round(visit).and_then(|round| round.tables_there()).is_some_and(|there| there.is_empty());
+        if work == 1 && !is_empty {
+            return;
+        }
+        if let Some(asked) = self.asked_drain.as_mut().filter(|asked| asked.capture == visit.old_id) {
+            asked.open_under = term;
+            self.state.use_ask_again();
+        }
+    }
+
+    /// Where no machine asks: between two phases, and while a restart waits for somebody's hand. A drained capture loses
+    /// its drain with the coordinator there like anywhere.
     pub(crate) fn keep_drain_open(&mut self) {
-        if let Some((_, Ok(work))) = self.take_kept_answer() {
+        let Some(visit) = self.visit.value().clone() else { return };
+        if let Some((sent_at, Ok(work))) = self.take_kept_answer() {
+            self.drain_was_answered(&visit, work, sent_at);
             self.drain_worked(work);
         }
-        let Some(visit) = self.visit.value().clone() else { return };
-        let is_open = self.active.is_none() && self.in_flight.is_empty() && self.owes_drain(&visit.old_id);
-        if !is_open || !self.may_ask_again() || !self.drain_is_due() || !self.is_fresh() {
+        let is_unasked = self.active.as_ref().is_none_or(Active::waits_for_a_hand);
+        let may_send = self.may_ask_again() || (self.active.is_some() && self.may_act());
+        if !is_unasked || !may_send || !self.is_drain_lost() || !self.in_flight.is_empty() || !self.drain_is_due() {
             return;
         }
-        let Some((owner, since)) = self.picture.owner(&visit.cluster).map(|(id, since)| (id.clone(), since)) else {
-            return;
-        };
-        let stands = self.now.since(since) >= self.policy.owner_stands;
-        if stands && owner != visit.old_id && beside(self, &visit).is_none() {
-            self.kept_open = Some(ask_for_drain(self, &visit, &owner));
+        if let Ready::Of(term) = ready(self, &visit) {
+            self.kept_open = Some(ask_for_drain(self, &visit, &term));
         }
     }
 
@@ -121,12 +163,11 @@ impl Engine {
     /// Whether nothing in the cluster is placed until our drain is asked for again.
     pub(crate) fn is_drain_lost(&self) -> bool {
         let visit = self.visit.as_ref().filter(|visit| self.owes_drain(&visit.old_id));
-        visit.is_some_and(|visit| self.is_placement_frozen(visit))
+        visit.is_some_and(|visit| self.is_drain_lost_of(visit))
     }
 
     /// Whether the request may be repeated although nothing else may be sent: see the head of this file.
     pub(crate) fn may_ask_again(&self) -> bool {
-        let has_changed = self.visit.as_ref().is_some_and(|visit| self.has_coordinator_changed(visit));
-        has_changed && (self.state.is_held_by_question() || self.state.is_told_to_ask_again())
+        self.is_drain_lost() && (self.state.is_held_by_question() || self.state.is_told_to_ask_again())
     }
 }

@@ -7,13 +7,15 @@ use super::Drain;
 use super::progress::Low;
 use crate::cluster::units::{counted, spoken};
 use crate::cluster::{Architecture, Liveness};
+use crate::rollout::command::Command;
 use crate::rollout::engine::{Engine, Visit};
 use crate::rollout::evidence::Verdict;
 
 impl Drain {
     /// The question that is due, if one is.
     pub(super) fn asks(&self, engine: &Engine, visit: &Visit, turn: Turn) -> Option<Flow> {
-        self.unread(engine, visit, turn)
+        lost(engine, visit)
+            .or_else(|| self.unread(engine, visit, turn))
             .or_else(|| self.unproven(engine, visit, turn))
             .or_else(|| self.stalled(engine, visit, turn))
             .or_else(|| self.late(engine, visit, turn))
@@ -65,7 +67,7 @@ impl Drain {
         if visit.architecture == Architecture::New && is_alive && is_read_since {
             let tables = self.progress.seen().map_or_else(String::new, |seen| match seen.value {
                 0 => ", and no table is there at the moment".to_owned(),
-                count => format!(", with {} on it: {}", counted(count, "table"), self.carried()),
+                _ => format!(", with {} on it: {}", counted(self.sum_there(), "table"), self.carried()),
             });
             return Some(ask(
                 "drain_does_nothing",
@@ -82,6 +84,19 @@ impl Drain {
             && (has_stalled(left) || is_untold)
         {
             return Some(self.left_out(visit, left));
+        }
+        if let Some(missing) = &self.missing
+            && self.zero_since.is_some_and(|then| since(then) >= policy.unknown_asks)
+        {
+            return Some(ask(
+                "tables_missing",
+                format!(
+                    "The drain call says 0 and no table is named on {at}, but not all tables are named: {missing}."
+                ),
+                "A maintainer that has just begun names none, or not all; those it leaves out may be there.",
+                "Wait until all are named. If tables were dropped meanwhile, say so: what is named then counts as all.",
+                &[LOOK_AGAIN, WAIT_LONGER, (Command::Confirm, "tables were dropped; what is named now is all")],
+            ));
         }
         // What is still there is waited for while it falls.
         let is_seen = matches!(self.verdict, Some(Verdict::Carries(_)));
@@ -101,7 +116,7 @@ impl Drain {
         let what = format!(
             "The drain call says 0, yet {} still has {}: {}.",
             visit.address,
-            counted(left.value, "table"),
+            counted(self.sum_there().max(u64::from(left.value > 0)), "table"),
             self.carried()
         );
         let choices = [LOOK_AGAIN, WAIT_LONGER];
@@ -117,7 +132,7 @@ impl Drain {
                 "false_zero",
                 what,
                 "The zero is false: that has been seen after a coordinator crashed in the middle of a drain. A restart would stop these tables.",
-                "Pause the changefeeds named here (they are stopped and start again elsewhere when resumed), or have the coordinator resign so that another one looks; then look again.",
+                "Pause the changefeeds named here: then nothing is there any more, which is noticed by itself, and the restart follows. Resume them once the new process is proven.",
                 &choices,
             ),
         }
@@ -133,19 +148,16 @@ impl Drain {
         if low.value == 0 || since < engine.policy.drain_stall {
             return None;
         }
-        // A 1 from a coordinator that has not told the capture yet is a wait for its turn, and no stall before the
-        // deadline of the whole drain.
-        let liveness = engine.picture.liveness_now(&visit.old_id);
-        if visit.architecture == Architecture::New
-            && self.progress.last_work() == Some(1)
-            && liveness == Some(Liveness::Alive)
-        {
+        // A 1 from a coordinator that has answered nothing else is a wait for its turn, and no stall before the deadline
+        // of the whole drain.
+        let is_waiting = self.progress.last_work() == Some(1) && !self.progress.has_counted();
+        if visit.architecture == Architecture::New && is_waiting {
             return None;
         }
-        let left = if low.value == u64::MAX {
-            "its number is not told".to_owned()
-        } else {
-            format!("{} left", counted(low.value, "table"))
+        let left = match (low.value, visit.architecture) {
+            (u64::MAX, _) => "its number is not told".to_owned(),
+            (_, Architecture::New) => format!("{} left", counted(self.sum_there(), "table")),
+            (count, Architecture::Classic) => format!("{} left", counted(count, "table")),
         };
         Some(ask(
             "drain_stalled",
@@ -181,6 +193,10 @@ impl Drain {
         }
     }
 
+    fn sum_there(&self) -> u64 {
+        self.there.iter().map(|(_, count)| count).sum()
+    }
+
     pub(super) fn carried(&self) -> String {
         if self.there.is_empty() {
             return "unknown".to_owned();
@@ -188,4 +204,21 @@ impl Drain {
         let parts: Vec<_> = self.there.iter().map(|(id, count)| format!("{} ({count})", id.label())).collect();
         parts.join(", ")
     }
+}
+
+/// An owner who stands does not list it any more, and it is not ours that stopped it.
+fn lost(engine: &Engine, visit: &Visit) -> Option<Flow> {
+    let group = engine.picture.groups.get(&visit.cluster)?;
+    let is_listed = group.captures.known()?.iter().any(|entry| entry.id == visit.old_id);
+    let stands = group.owner_since.is_some_and(|since| engine.now.since(since) >= engine.policy.owner_stands);
+    if is_listed || !stands || !engine.is_fresh() {
+        return None;
+    }
+    Some(ask(
+        "capture_lost",
+        format!("Capture {} ({}) is in no list any more; we did not stop it.", visit.address, visit.old_id.short()),
+        "It is lost, which is not the same as drained: its tables stood still until others took them.",
+        "See what happened to the process. If it was restarted, retry: the step looks at it afresh.",
+        &[LOOK_AGAIN],
+    ))
 }

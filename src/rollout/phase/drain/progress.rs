@@ -29,6 +29,8 @@ pub(super) struct Progress {
     seen_at: Duration,
     /// The new architecture's last answer.
     work: Option<u64>,
+    /// Whether this coordinator has answered more than the 1 of one that has not begun.
+    has_counted: bool,
 }
 
 fn lower(low: &mut Option<Low>, value: u64, since: Duration) {
@@ -47,6 +49,7 @@ impl Progress {
     /// Takes remaining work by the call.
     pub(super) const fn work(&mut self, work: u64) {
         self.work = Some(work);
+        self.has_counted |= work > 1;
     }
 
     /// Takes tables by a round.
@@ -68,6 +71,9 @@ impl Progress {
         self.restart(spent);
         self.is_ready = false;
         self.work = None;
+        self.has_counted = false;
+        // More may be there than before: only a fall from what is seen next is one.
+        self.seen = None;
         if let Some(counted) = &mut self.counted {
             counted.value = u64::MAX;
         }
@@ -94,6 +100,11 @@ impl Progress {
 
     pub(super) const fn seen_at(&self) -> Duration {
         self.seen_at
+    }
+
+    /// Whether the coordinator has begun, by its answers.
+    pub(super) const fn has_counted(&self) -> bool {
+        self.has_counted
     }
 
     pub(super) const fn last_work(&self) -> Option<u64> {

@@ -10,11 +10,15 @@ impl Drain {
     /// What it waits for; nothing while it simply moves.
     pub(super) fn waits_for(&self, engine: &Engine, visit: &Visit, turn: Turn) -> String {
         let owner = visit.architecture.owner();
-        if engine.is_placement_frozen(visit) && !turn.may_act && !turn.may_ask_again {
-            return "the drain to be asked again: the new coordinator places nothing before".to_owned();
+        if engine.is_drain_lost_of(visit) {
+            let how = if turn.may_act || turn.may_ask_again { "taken up" } else { "asked again" };
+            return format!("the drain to be {how}: the new coordinator places nothing before");
         }
         if let Some(why) = &self.refusal {
             return format!("the {owner}: it {why}");
+        }
+        if !turn.may_act && !turn.may_ask_again {
+            return "you: nothing is asked of the servers meanwhile".to_owned();
         }
         if self.zeros.first.is_some() {
             return match &self.verdict {
