@@ -3,6 +3,7 @@
 pub mod args;
 mod connect;
 mod headless;
+mod keep;
 mod output;
 mod screen;
 mod signals;
@@ -17,8 +18,8 @@ use crate::cluster::Version;
 use crate::driver::clock::SystemClock;
 use crate::sim;
 use crate::sim::scenario::Scenario;
-use args::{Cli, Demo, ExecutorChoice, Format, Sim, Status, Upgrade, Verb, Watch};
-use connect::{Plan, endpoints_of_sim};
+use args::{Cli, Demo, ExecutorChoice, Format, History, Resume, Sim, Status, Upgrade, Verb, Watch};
+use connect::{OnRecord, Plan, endpoints_of_sim};
 use output::{say, warn};
 use screen::Purpose;
 use signals::Signals;
@@ -72,6 +73,8 @@ async fn run(cli: Cli) -> Result<u8> {
         Some(Verb::Status(status)) => run_status(status).await,
         Some(Verb::Watch(watch)) => run_watch(watch).await,
         Some(Verb::Upgrade(upgrade)) => run_upgrade(upgrade).await,
+        Some(Verb::Resume(resume)) => run_resume(resume).await,
+        Some(Verb::History(history)) => run_history(&history),
     }
 }
 
@@ -124,9 +127,9 @@ async fn run_demo(demo: Demo) -> Result<u8> {
         lingers: !demo.headless,
         speed: Some(demo.speed),
     };
-    let started = plan.start(SystemClock::new()).await?;
+    let started = plan.start(SystemClock::new(), OnRecord::default()).await?;
     if demo.headless {
-        return Ok(headless::run(started, demo.format, None).await);
+        return Ok(headless::run(started, demo.format, None, false).await);
     }
     screen::run(started, demo.look, Purpose::Demo, None).await
 }
@@ -165,7 +168,7 @@ async fn run_watch(args: Watch) -> Result<u8> {
         lingers: true,
         speed: None,
     };
-    let started = plan.start(SystemClock::new()).await?;
+    let started = plan.start(SystemClock::new(), OnRecord::default()).await?;
     screen::run(started, args.look, Purpose::Watch, None).await
 }
 
@@ -193,12 +196,84 @@ async fn run_upgrade(args: Upgrade) -> Result<u8> {
         warn(&format!("error: {error}"));
         return Ok(2);
     }
-    let started = plan.start(SystemClock::new()).await?;
     if args.dry_run {
+        let started = plan.start(SystemClock::new(), OnRecord::default()).await?;
         return Ok(headless::dry_run(started, args.format).await);
     }
+    let clock = SystemClock::new();
+    let kept = match keep::base(&args.state).and_then(|base| keep::begin(&base, &plan, &clock)) {
+        Ok(kept) => kept,
+        Err(refusal) => return Ok(refuse(&refusal, args.headless && args.format == Format::Json, &clock)),
+    };
+    let record = OnRecord { keeper: Some(Box::new(kept)), resumed: None };
+    let started = plan.start(clock, record).await?;
     if args.headless {
-        return Ok(headless::run(started, args.format, args.timeout).await);
+        return Ok(headless::run(started, args.format, args.timeout, false).await);
     }
     screen::run(started, args.look, Purpose::Rollout, args.timeout).await
+}
+
+async fn run_resume(args: Resume) -> Result<u8> {
+    let has_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    if args.headless != args.yes || (!has_terminal && !args.headless) {
+        warn("error: without a screen, `tiroll resume` needs both --headless and --yes.");
+        return Ok(2);
+    }
+    let clock = SystemClock::new();
+    let is_json = args.headless && args.format == Format::Json;
+    let opened = keep::base(&args.state).and_then(|base| {
+        let id = keep::named_or_open(&base, args.id.as_deref())?;
+        keep::reopen(&base, &id, &clock)
+    });
+    let (kept, replayed) = match opened {
+        Ok(opened) => opened,
+        Err(refusal) => return Ok(refuse(&refusal, is_json, &clock)),
+    };
+    let began = kept.began().clone();
+    let executor = match args.executor {
+        Some(executor) => executor,
+        None => args::executor(&began.executor)
+            .map_err(|why| eyre!("the journal names the executor `{}`: {why}", began.executor))?,
+    };
+    let plan = Plan {
+        target: keep::servers_of(&began),
+        to: Some(began.target.clone()),
+        executor: Some(executor),
+        set: began.set.iter().cloned().chain(args.set).collect(),
+        is_auto: args.headless,
+        lingers: !args.headless,
+        speed: None,
+    };
+    if let Err(error) = plan.policy() {
+        warn(&format!("error: {error}"));
+        return Ok(2);
+    }
+    let record = OnRecord { keeper: Some(Box::new(kept)), resumed: Some(replayed.durable) };
+    let started = plan.start(clock, record).await?;
+    if args.headless {
+        return Ok(headless::run(started, args.format, args.timeout, true).await);
+    }
+    screen::run(started, args.look, Purpose::Rollout, args.timeout).await
+}
+
+fn run_history(args: &History) -> Result<u8> {
+    match keep::base(&args.state).and_then(|base| keep::history(&base)) {
+        Ok(history) if args.json => say(&serde_json::to_string(&history)?),
+        Ok(history) => say(history.text().trim_end()),
+        Err(refusal) => {
+            warn(&format!("error: {}", refusal.text()));
+            return Ok(1);
+        }
+    }
+    Ok(0)
+}
+
+/// Says why a rollout is not begun or gone on with; the exit code.
+fn refuse(refusal: &keep::Refusal, is_json: bool, clock: &SystemClock) -> u8 {
+    if is_json {
+        say(&headless::refusal(refusal.text(), refusal.exit_code(), clock));
+    } else {
+        warn(&format!("error: {}", refusal.text()));
+    }
+    refusal.exit_code()
 }

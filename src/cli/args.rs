@@ -1,5 +1,6 @@
 //! What may be said on the command line. Types only; what they do is in [`super`].
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -35,6 +36,10 @@ pub enum Verb {
     Watch(Watch),
     /// Upgrade a cluster, one phase at a time
     Upgrade(Upgrade),
+    /// Go on with a rollout after the program ended in the middle of it
+    Resume(Resume),
+    /// List the rollouts that were begun from here, and what they owe
+    History(History),
 }
 
 /// The addresses of a cluster.
@@ -159,9 +164,67 @@ pub struct Upgrade {
     /// Print the plan and end; nothing is changed
     #[arg(long)]
     pub dry_run: bool,
+    /// The journal.
+    #[command(flatten)]
+    pub state: StateDir,
     /// The screen.
     #[command(flatten)]
     pub look: Look,
+}
+
+/// `tiroll resume`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  tiroll resume                                   the one rollout that is open\n  \
+    tiroll resume 20261201-041055-7f3a --headless --yes\n\n\
+    The cluster is read first; nothing is sent before a person (or --yes) has chosen. What was sent and may not have\n\
+    arrived is named, and settled by what the servers show; --yes alone does not choose there (exit code 3).")]
+pub struct Resume {
+    /// Which rollout (`tiroll history` lists them); may be left out where only one is open
+    #[arg(value_name = "ID")]
+    pub id: Option<String>,
+    /// How processes are restarted from now on, if otherwise than before
+    #[arg(long, value_name = "manual|sim=URL", value_parser = executor)]
+    pub executor: Option<ExecutorChoice>,
+    /// Run without a screen, phase after phase; needs --yes
+    #[arg(long)]
+    pub headless: bool,
+    /// How headless output is written
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Headless: yes, go on (never implies force, skip or waive)
+    #[arg(long)]
+    pub yes: bool,
+    /// End after this long, as on an interrupt, with exit code 5
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub timeout: Option<Duration>,
+    /// Change one of the numbers of the rollout, beside those set when it began
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// The journal.
+    #[command(flatten)]
+    pub state: StateDir,
+    /// The screen.
+    #[command(flatten)]
+    pub look: Look,
+}
+
+/// `tiroll history`.
+#[derive(Debug, Args)]
+pub struct History {
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// The journal.
+    #[command(flatten)]
+    pub state: StateDir,
+}
+
+/// Where journals live.
+#[derive(Debug, Args)]
+pub struct StateDir {
+    /// Where rollouts are recorded, instead of `$XDG_STATE_HOME/tiroll` (or `~/.local/state/tiroll`)
+    #[arg(long, value_name = "DIR", env = "TIROLL_STATE_DIR")]
+    pub state_dir: Option<PathBuf>,
 }
 
 /// How output is written.
@@ -182,7 +245,16 @@ pub enum ExecutorChoice {
     Sim(String),
 }
 
-fn executor(text: &str) -> Result<ExecutorChoice, String> {
+impl std::fmt::Display for ExecutorChoice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Manual => f.write_str("manual"),
+            Self::Sim(control) => write!(f, "sim={control}"),
+        }
+    }
+}
+
+pub(super) fn executor(text: &str) -> Result<ExecutorChoice, String> {
     match text.split_once('=') {
         None if text == "manual" => Ok(ExecutorChoice::Manual),
         Some(("sim", url)) if url.starts_with("http://") => {

@@ -10,12 +10,14 @@ use crate::api::status::StatusDocument;
 use crate::api::{Clients, Endpoints, SweepAsk};
 use crate::cluster::{Address, Clock, Version};
 use crate::driver::clock::SystemClock;
+use crate::driver::keeper::Keeper;
 use crate::driver::live::Live;
 use crate::driver::{Setup, Started};
 use crate::exec::Executor;
 use crate::exec::manual::Manual;
 use crate::exec::sim::SimExecutor;
 use crate::rollout::Request;
+use crate::rollout::durable::Durable;
 use crate::rollout::policy::{Policy, PolicyError};
 use crate::sim;
 
@@ -49,6 +51,15 @@ pub(super) struct Plan {
     pub(super) speed: Option<f64>,
 }
 
+/// What the driver is given of the journal.
+#[derive(Default)]
+pub(super) struct OnRecord {
+    /// Where it is kept.
+    pub(super) keeper: Option<Box<dyn Keeper>>,
+    /// What was kept before, where it goes on.
+    pub(super) resumed: Option<Durable>,
+}
+
 impl Plan {
     /// The numbers, with what was set.
     pub(super) fn policy(&self) -> Result<Policy, PolicyError> {
@@ -60,7 +71,7 @@ impl Plan {
     }
 
     /// Starts the driver.
-    pub(super) async fn start(&self, clock: SystemClock) -> Result<Started> {
+    pub(super) async fn start(&self, clock: SystemClock, record: OnRecord) -> Result<Started> {
         let mut policy = self.policy()?;
         let mut speed = 1.0;
         let executor: Option<Arc<dyn Executor>> = match &self.executor {
@@ -97,7 +108,7 @@ impl Plan {
         };
         let servers = Arc::new(Live::new(clients, Arc::clone(&clock)));
         let lingers = self.lingers;
-        let (keeper, resumed) = (None, None);
+        let OnRecord { keeper, resumed } = record;
         Ok(crate::driver::start(Setup { request, policy, servers, executor, clock, keeper, resumed, lingers }))
     }
 }

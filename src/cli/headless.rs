@@ -8,15 +8,19 @@ use tokio::sync::broadcast::error::RecvError;
 use super::args::Format;
 use super::output::{say, warn};
 use super::signals::Signals;
-use crate::cluster::Timestamp;
 use crate::cluster::units::spoken;
+use crate::cluster::{Clock, Timestamp};
 use crate::driver::Started;
+use crate::driver::clock::SystemClock;
+use crate::rollout::command::{Command, Who};
 use crate::rollout::effect::Cut;
 use crate::rollout::event::{Event, Fact, PlannedStep, Weight};
+use crate::rollout::resume::RESUMED;
 use crate::rollout::view::OwedView;
 
 /// Runs it to its end; the exit code.
-pub(super) async fn run(mut started: Started, format: Format, timeout: Option<Duration>) -> u8 {
+/// `goes_on`: a rollout that was resumed goes on by itself where nothing is unsettled.
+pub(super) async fn run(mut started: Started, format: Format, timeout: Option<Duration>, goes_on: bool) -> u8 {
     let mut signals = Signals::new();
     let deadline = async {
         match timeout {
@@ -32,6 +36,12 @@ pub(super) async fn run(mut started: Started, format: Format, timeout: Option<Du
                 Ok(event) => {
                     write(&event, format);
                     match event.fact {
+                        Fact::Paused(question) if goes_on && question.reason == RESUMED => {
+                            let who = Who::new("headless --yes");
+                            if let Err(why) = started.handle.command(&who, Command::Continue).await {
+                                warn(&format!("could not go on: {why}"));
+                            }
+                        }
                         Fact::Paused(question) => {
                             let reason = format!("Paused, waiting for a person: {}", question.message());
                             started.handle.end(Cut::Paused, reason);
@@ -57,6 +67,12 @@ pub(super) async fn run(mut started: Started, format: Format, timeout: Option<Du
             }
         }
     }
+}
+
+/// The last line of a run that was refused before anything was read.
+pub(super) fn refusal(reason: &str, exit_code: u8, clock: &SystemClock) -> String {
+    let data = json!({ "outcome": "refused", "exit_code": exit_code, "reason": reason, "owed": [] });
+    json!({ "at": rfc3339(clock.now()), "event": "rollout_ended", "data": data }).to_string()
 }
 
 fn write(event: &Event, format: Format) {

@@ -4,7 +4,7 @@ use super::command::{Command, Permission, Who};
 use super::engine::{Engine, StepOutput};
 use super::event::Fact;
 
-use super::view::{Ending, Mode, PhaseState, Question};
+use super::view::{Ending, Mode, Outcome, PhaseState, Question};
 use serde::{Deserialize, Serialize};
 
 use super::durable::Tracked;
@@ -71,7 +71,15 @@ impl State {
 
     /// Goes on from where a journal left it, undecided.
     pub fn resume(&mut self, standing: Standing) {
-        self.standing = Tracked::kept(standing);
+        // A program that ended because a person was needed, or was told to, did not end the rollout.
+        let life = match standing.life {
+            Life::Ended(ending) if ending.outcome.is_of_program() => Life::Going,
+            Life::Ended(Ending { outcome: Outcome::Aborted, .. }) => Life::Aborted,
+            other => other,
+        };
+        let is_as_kept = !matches!(life, Life::Going | Life::Aborted);
+        let standing = Standing { life, ..standing };
+        self.standing = if is_as_kept { Tracked::kept(standing) } else { Tracked::new(standing) };
         self.is_undecided = true;
     }
 

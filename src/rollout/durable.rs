@@ -69,10 +69,24 @@ impl<T> DerefMut for Tracked<T> {
 pub struct Intent {
     /// The request or act, exactly as it is shown.
     pub what: String,
-    /// Whether it is an act on a process, as against a call.
-    pub is_act: bool,
+    /// What kind of thing it is.
+    pub kind: IntentKind,
     /// When.
     pub at: Timestamp,
+}
+
+/// What was sent: it decides what settles it when its answer was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IntentKind {
+    /// A drain: repeating it is harmless.
+    Drain,
+    /// A resign.
+    Resign,
+    /// `/upgrade/start` or `/upgrade/finish`: the state shows.
+    Upgrade,
+    /// An act on a process.
+    Act,
 }
 
 /// When the rollout began and ended, and from where.

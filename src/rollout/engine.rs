@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::control::State;
 use super::drain_record::DrainRecord;
-use super::durable::{Change, Durable, Intent, Span, Tracked};
+use super::durable::{Change, Durable, Intent, IntentKind, Span, Tracked};
 use super::effect::{Action, ActionOutcome, Call, CallAnswer, Cut, Effect, EffectId, Input, Pace, Watch};
 use super::event::{Event, Fact, PlannedStep, Weight};
 use super::obligation::Obligation;
@@ -376,23 +376,28 @@ impl Engine {
 
     /// Sends a mutating call.
     pub(super) fn call(&mut self, call: Call) -> EffectId {
-        let id = self.new_effect(false, call.to_string());
+        let kind = match call {
+            Call::Drain { .. } => IntentKind::Drain,
+            Call::Resign { .. } => IntentKind::Resign,
+            Call::UpgradeStart | Call::UpgradeFinish => IntentKind::Upgrade,
+        };
+        let id = self.new_effect(kind, call.to_string());
         self.out.effects.push(Effect::Call { id, call });
         id
     }
 
     /// Has an act done on a process.
     pub(super) fn exec(&mut self, action: Action) -> EffectId {
-        let id = self.new_effect(true, action.to_string());
+        let id = self.new_effect(IntentKind::Act, action.to_string());
         self.out.effects.push(Effect::Exec { id, action });
         id
     }
 
-    fn new_effect(&mut self, is_act: bool, what: String) -> EffectId {
+    fn new_effect(&mut self, kind: IntentKind, what: String) -> EffectId {
         self.sent += 1;
         let id = EffectId(self.sent);
         self.emit(Fact::Sent { id: id.0, what: what.clone() });
-        self.in_flight.insert(id, Intent { what, is_act, at: self.now });
+        self.in_flight.insert(id, Intent { what, kind, at: self.now });
         id
     }
 

@@ -6,13 +6,16 @@
 
 use super::command::Command;
 use super::control::Life;
-use super::durable::{Durable, Tracked};
+use super::durable::{Durable, Intent, IntentKind, Span, Tracked};
 use super::engine::{Engine, Request};
 use super::phase::question;
 use super::plan::{Phase, Target};
 use super::policy::Policy;
 use super::view::{PhaseKind, PhaseState, Question, StepKind};
 use crate::cluster::Timestamp;
+
+/// The reason of the question that only needs a word: nothing is unsettled.
+pub const RESUMED: &str = "resumed";
 
 /// What a round shows of the process that the rollout had in hand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +45,7 @@ impl Engine {
         engine.now = now;
         engine.resumed_at = Some(now);
         engine.sent = durable.sent;
-        engine.span = Tracked::kept(durable.span.clone());
+        engine.span = Tracked::new(Span { ended_at: None, ..durable.span.clone() });
         engine.plan = Tracked::kept(durable.plan.clone());
         engine.visit = Tracked::kept(durable.visit.clone());
         engine.tidb_before = Tracked::kept(durable.tidb_before.clone());
@@ -111,8 +114,28 @@ impl Engine {
             return;
         }
         let found = self.found();
+        self.settle_intents(&found);
         let question = self.resumed_question(&found);
         self.ask(question);
+    }
+
+    /// Takes away what needs no answer any more: the servers have shown what came of it, or it is too long ago to come to
+    /// anything yet.
+    fn settle_intents(&mut self, found: &Found) {
+        let is_moved = !matches!(found, Found::AsItWas(_) | Found::Nobody(_));
+        let owns = self.visit.as_ref().is_some_and(|visit| self.term(visit).is_some_and(|(id, _)| id == visit.old_id));
+        let (now, policy) = (self.now, self.policy.clone());
+        let is_open = |intent: &Intent| {
+            let age = now.since(intent.at);
+            match intent.kind {
+                IntentKind::Drain | IntentKind::Upgrade => false,
+                IntentKind::Resign => owns && age < policy.resign_deadline,
+                IntentKind::Act => !is_moved && age < policy.verify_deadline,
+            }
+        };
+        if !self.in_flight.values().all(is_open) {
+            self.in_flight.retain(|_, intent| is_open(intent));
+        }
     }
 
     fn resumed_question(&self, found: &Found) -> Question {
@@ -141,7 +164,7 @@ impl Engine {
                 &[(Command::Retry, "look again")],
             ),
             _ if unsettled.is_empty() => (
-                "resumed",
+                RESUMED,
                 "Nothing was sent since the program came back.",
                 &[(Command::Continue, "go on from here"), (Command::Step, "run the next phase, then wait")],
             ),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::drain_record::DrainRecord;
+use super::durable::IntentKind;
 use super::engine::{Engine, Visit};
 use super::event::Fact;
 use super::phase::{Flow, Machine, Turn, resign, restart, settle, tidb, upgrading, verify};
@@ -94,7 +95,7 @@ impl Engine {
             return false;
         }
         // One mutating call in flight for each cluster: a phase may end while its last request is still under way.
-        if self.in_flight.values().any(|intent| !intent.is_act) {
+        if self.in_flight.values().any(|intent| intent.kind != IntentKind::Act) {
             return false;
         }
         if !self.plan.get(step).is_some_and(|step| step.is_open) {
@@ -159,7 +160,7 @@ impl Engine {
             (_, PhaseKind::Verify) => Machine::Verify(verify::Verify::new(returned)),
             (_, PhaseKind::Settle) => Machine::Settle(settle::Settle::new(now)),
             (_, PhaseKind::HandOver) => Machine::HandOver(upgrading::HandOver::default()),
-            (_, PhaseKind::EnterUpgrading) => Machine::Enter(upgrading::Enter::new(now, self.owes_finish())),
+            (_, PhaseKind::EnterUpgrading) => Machine::Enter(upgrading::Enter::new(self.owes_finish())),
             (_, PhaseKind::LeaveUpgrading) => Machine::Leave(upgrading::Leave::new(now, self.is_paying())),
         };
         Some((machine, label, kind))
@@ -228,7 +229,7 @@ impl Engine {
         evidence.clone_into(&mut phase.note);
         if state == PhaseState::Done {
             // What the servers have shown needs no word of the executor any more.
-            self.in_flight.retain(|_, intent| !intent.is_act);
+            self.in_flight.retain(|_, intent| intent.kind != IntentKind::Act);
             self.took.push_back((step_kind, kind, took));
         }
         self.emit(Fact::PhaseEnded {

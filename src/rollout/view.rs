@@ -173,6 +173,13 @@ pub enum Outcome {
     Failed,
 }
 
+impl Outcome {
+    /// Whether only the program ended, and the rollout can be gone on with as it was.
+    pub const fn is_of_program(self) -> bool {
+        matches!(self, Self::Paused | Self::TimedOut | Self::Interrupted | Self::Failed)
+    }
+}
+
 /// One node's visit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepView {

@@ -15,7 +15,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("sim", &[]),
     ("ui", &["cluster", "rollout::view", "rollout::event", "rollout::command", "driver::handle"]),
     ("crash", &["ui::terminal"]),
-    ("cli", &["cluster", "rollout", "api", "exec", "driver", "sim", "ui", "crash"]),
+    ("cli", &["cluster", "rollout", "api", "exec", "journal", "driver", "sim", "ui", "crash"]),
     ("main", &["cli"]),
 ];
 

@@ -13,6 +13,8 @@ mod engine;
 #[cfg(test)]
 mod journal;
 #[cfg(test)]
+mod kill;
+#[cfg(test)]
 mod rollout_new_arch;
 #[cfg(test)]
 mod rollout_sim;

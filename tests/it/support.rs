@@ -4,7 +4,9 @@ pub(crate) mod recording;
 pub(crate) mod replay;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 use tiroll::sim::scenario::Scenario;
@@ -33,8 +35,15 @@ pub(crate) fn small_with(changes: &[(&str, &str)]) -> Scenario {
 /// The binary under test.
 pub(crate) fn tiroll(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tiroll"));
-    command.args(args).env_remove("NO_COLOR");
+    command.args(args).env_remove("NO_COLOR").env("TIROLL_STATE_DIR", fresh_state_dir());
     command
+}
+
+/// A directory for journals that no other run has: ports are used again, and what one run owes is not another's.
+pub(crate) fn fresh_state_dir() -> PathBuf {
+    static RUNS: AtomicU32 = AtomicU32::new(0);
+    let run = RUNS.fetch_add(1, Ordering::Relaxed);
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("state-{}-{run}", std::process::id()))
 }
 
 /// Runs the binary to its end without blocking the simulator's runtime.

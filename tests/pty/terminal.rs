@@ -43,6 +43,7 @@ impl Terminal {
     pub(crate) fn start(args: &[&str], (cols, rows): (u16, u16), env: &[(&str, &str)]) -> Self {
         let pair = native_pty_system().openpty(size(cols, rows)).expect("a pseudo-terminal");
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_tiroll"));
+        command.env("TIROLL_STATE_DIR", concat!(env!("CARGO_TARGET_TMPDIR"), "/state-pty"));
         command.args(args);
         command.env_remove("NO_COLOR");
         command.env("TERM", "xterm-256color");

@@ -54,23 +54,21 @@ fn killed_at_any_moment_it_ends_done_with_nothing_owed() {
     }
 }
 
+/// A drain may be asked for again at any time; whether it arrived does not matter. It is still a person's word.
 #[test]
-fn a_request_without_an_answer_is_named_and_not_sent_again_before_a_word() {
+fn a_drain_without_an_answer_is_not_asked_for_again_before_a_word() {
     let mut course = Course::new(3, true);
     course.next_answer_after = 60_000;
     course.until("the drain", |course| drains(course) == 1);
     course.kill();
-    assert_eq!(course.asked(), Some("unsettled"));
+    assert_eq!(course.asked(), Some("resumed"));
     let message = course.engine.view().question.unwrap().message();
-    assert!(
-        message.contains("PUT /api/v1/captures/drain") && message.contains("still the process it was"),
-        "{message}"
-    );
+    assert!(message.contains("still the process it was"), "{message}");
     let before = course.sent;
     for _ in 0..40 {
         course.pass(1_000, Spoil::default());
     }
-    assert_eq!((course.sent, course.asked()), (before, Some("unsettled")));
+    assert_eq!((course.sent, course.asked()), (before, Some("resumed")));
     assert!(owes(&course, "restart"));
     assert_eq!(course.say(Command::Continue), Ok(()));
     course.until("the end", is_over);
@@ -84,7 +82,7 @@ fn an_act_without_an_outcome_is_settled_by_what_answers_there() {
     let mut course = Course::new(3, true);
     course.until("the act", |course| acts(course) == 1);
     course.kill();
-    course.until("its return", |course| course.asked() == Some("unsettled"));
+    course.until("its return", |course| course.asked() == Some("resumed"));
     assert_eq!(course.say(Command::Continue), Ok(()));
     course.pass(250, Spoil::default());
     assert_eq!((phase(&course), acts(&course)), (Some(PhaseKind::Verify), 1), "it is not restarted twice");
@@ -94,6 +92,7 @@ fn an_act_without_an_outcome_is_settled_by_what_answers_there() {
     course.until("the act", |course| acts(course) == 1);
     course.kill();
     assert_eq!(course.asked(), Some("unsettled"));
+    assert!(course.engine.view().question.unwrap().message().contains("restart TiCDC 10.0.1.1:8301 as v8.5.4"));
     let before = drains(&course);
     assert_eq!(course.say(Command::Continue), Ok(()));
     course.until("another act", |course| acts(course) == 2);
@@ -123,9 +122,6 @@ fn a_start_whose_answer_was_lost_owes_the_finish_and_is_not_taken_for_anothers()
     course.kill();
     assert!(owes(&course, "finish"));
     assert_eq!(course.say(Command::Continue), Ok(()));
-    course.until("the question", |course| course.asked().is_some());
-    assert_eq!(course.asked(), Some("not_confirmed"));
-    assert_eq!(course.say(Command::Retry), Ok(()));
     course.until("the end", is_over);
     assert_eq!(ending(&course), Some((Outcome::Done, 0)));
 }
