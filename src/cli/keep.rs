@@ -236,7 +236,16 @@ pub(super) fn named_or_open(base: &Base, id: Option<&str>) -> Result<RolloutId, 
         return Ok(RolloutId::parse(id)?);
     }
     let open = open_rollouts(base)?;
+    let held = list(base)?.into_iter().find(|summary| summary.is_held);
     match open.as_slice() {
+        [] if held.is_some() => {
+            let held = held.map(|summary| (summary.id.to_string(), summary.holder.map(|holder| holder.to_string())));
+            let (id, holder) = held.unwrap_or_default();
+            let holder = holder.unwrap_or_else(|| "another process".to_owned());
+            Err(Refusal::Person(format!(
+                "rollout {id} is running: it is held by {holder}. It can be gone on with when that ends."
+            )))
+        }
         [] => Err(Refusal::Person(
             "no rollout is open, so there is nothing to go on with. `tiroll history` lists all of them.".to_owned(),
         )),

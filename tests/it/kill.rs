@@ -4,11 +4,12 @@
 //! is printed, and the same seed kills after the same delays.
 
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::Value;
 use tiroll::sim::Running;
+use tokio::io::AsyncReadExt as _;
 use tokio::process::Child;
 use tokio::time::{interval, timeout};
 
@@ -37,15 +38,24 @@ fn resume() -> Vec<String> {
     ["resume", "--headless", "--yes", "--format", "json"].map(str::to_owned).to_vec()
 }
 
-/// Waits for the end; `None` if it was killed after this long.
-async fn end_or_kill(child: Child, after: Option<Duration>) -> Option<(i32, String)> {
-    let end = child.wait_with_output();
-    let Output { status, stdout, .. } = match after {
-        // What is dropped unfinished is killed.
-        Some(after) => timeout(after, end).await.ok()?.expect("a child"),
-        None => end.await.expect("a child"),
+/// Waits for the end; `None` if it was killed after this long, and is gone.
+async fn end_or_kill(mut child: Child, after: Option<Duration>) -> Option<(i32, String)> {
+    let mut out = child.stdout.take().expect("its output");
+    let reading = tokio::spawn(async move {
+        let mut text = String::new();
+        // A killed one may end in the middle of a line.
+        let _ = out.read_to_string(&mut text).await;
+        text
+    });
+    let status = match after {
+        Some(after) => timeout(after, child.wait()).await,
+        None => Ok(child.wait().await),
     };
-    Some((status.code().expect("a code"), String::from_utf8(stdout).expect("text")))
+    let Ok(status) = status else {
+        child.kill().await.expect("it can be killed");
+        return None;
+    };
+    Some((status.expect("a child").code().expect("a code"), reading.await.expect("its text")))
 }
 
 /// Looks again and again until it is so.
@@ -78,24 +88,34 @@ async fn killed_to_the_end(running: &Running, seed: &mut u64, kills: u32) -> u32
     let mut hits = 0;
     let mut tick = interval(Duration::from_millis(200));
     for _ in 0..400 {
+        let has_open;
         let after = (hits < kills).then(|| Duration::from_millis(60 + next(seed) % 900));
         match end_or_kill(from(&state, &args), after).await {
-            None => hits += 1,
+            None => {
+                hits += 1;
+                has_open = state.join("rollouts").is_dir();
+            }
             Some((0, _)) => return hits,
             // An act that may still come to something: a moment later it has, or not.
             Some((3, text)) => {
                 let reason = last_line(&text)["data"]["reason"].to_string();
-                let may_wait =
-                    ["not known to have arrived", "was not asked", "refuses", "does not answer", "is held by"];
+                // Killed before the plan was on record, or after the end was: there is nothing to go on with.
+                has_open = !reason.contains("no rollout is open");
+                let may_wait = [
+                    "no rollout is open",
+                    "not known to have arrived",
+                    "was not asked",
+                    "refuses",
+                    "does not answer",
+                    "is held by",
+                ];
                 assert!(may_wait.iter().any(|word| reason.contains(word)), "{reason}");
                 tick.reset();
                 tick.tick().await;
             }
             Some((code, text)) => panic!("exit {code}\n{text}"),
         }
-        // Nothing is begun anew over what is open; without a plan on record there is nothing to go on with.
-        let has_journal = state.join("rollouts").is_dir();
-        args = if has_journal { resume() } else { upgrade(running) };
+        args = if has_open { resume() } else { upgrade(running) };
     }
     panic!("it never ends");
 }
