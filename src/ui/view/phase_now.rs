@@ -196,7 +196,7 @@ fn speed(ctx: &Ctx<'_>, drain: &DrainView, width: usize) -> Line<'static> {
     if let Some(age) = drain.counted_at.map(|at| ctx.now.since(at)).filter(|age| *age > COUNT_OLD && !drain.is_done) {
         right.push(part(ctx.span(format!("count {} old  ", short(age)), Role::Warn), 1));
     }
-    if !drain.is_done {
+    if !drain.is_done && drain.count != Some(0) {
         let left =
             drain.remaining.map_or_else(|| "time left unknown".to_owned(), |left| format!("{} left", about(left)));
         right.push(part(ctx.span(format!("{left} "), Role::Strong), 0));
@@ -210,7 +210,11 @@ fn speed(ctx: &Ctx<'_>, drain: &DrainView, width: usize) -> Line<'static> {
 
 fn by_changefeed(ctx: &Ctx<'_>, drain: &DrainView, width: usize) -> Line<'static> {
     if drain.by_changefeed.is_empty() {
-        let text = if drain.is_done { "" } else { " still there: ?" };
+        let text = match (drain.is_done, drain.count) {
+            (true, _) => "",
+            (false, Some(0)) => " no table is left there",
+            (false, _) => " still there: ?",
+        };
         return Line::from(ctx.span(text, Role::Dim));
     }
     // Only as many as can be seen: there may be hundreds of changefeeds.

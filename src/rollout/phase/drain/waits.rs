@@ -18,7 +18,7 @@ impl Drain {
             return format!("the {owner}: it {why}");
         }
         if !turn.may_act && !turn.may_ask_again {
-            return "you: nothing is asked of the servers meanwhile".to_owned();
+            return "a person: nothing is asked meanwhile".to_owned();
         }
         if self.zeros.first.is_some() {
             return match &self.verdict {
