@@ -74,10 +74,12 @@ impl Engine {
         }
     }
 
-    /// A drained capture that can be restarted with care: the first one owed.
+    /// A drained capture that can be restarted with care: the first one owed. One that does not answer is not.
     fn recoverable(&self) -> Option<(ClusterId, Address)> {
         self.obligations.iter().find_map(|obligation| match &obligation.debt {
-            Debt::Drain { cluster, address, capture, .. } if self.may_recover(address, capture) => {
+            Debt::Drain { cluster, address, capture, .. }
+                if self.may_recover(address, capture) && !self.is_silent(Component::Ticdc, address) =>
+            {
                 Some((cluster.clone(), address.clone()))
             }
             Debt::Finish | Debt::Drain { .. } | Debt::Start { .. } => None,
@@ -89,6 +91,10 @@ impl Engine {
         self.obligations.iter().find_map(|obligation| match &obligation.debt {
             Debt::Start { component, address, .. } if self.is_silent(*component, address) => {
                 Some((*component, address.clone()))
+            }
+            // The capture that was to be drained is gone: started again it takes tables as before.
+            Debt::Drain { address, .. } if self.is_silent(Component::Ticdc, address) => {
+                Some((Component::Ticdc, address.clone()))
             }
             Debt::Finish | Debt::Drain { .. } | Debt::Start { .. } => None,
         })
@@ -113,6 +119,11 @@ impl Engine {
 
     pub(super) fn start_again(&mut self) {
         let Some((component, address)) = self.startable() else { return };
+        let is_owed = |debt: &Debt| matches!(debt, Debt::Start { address: at, .. } if *at == address);
+        if !self.obligations.iter().any(|obligation| is_owed(&obligation.debt)) {
+            let before = self.drained_at(&address).map(|capture| capture.as_str().to_owned()).unwrap_or_default();
+            self.owe_start(component, &address, &before);
+        }
         let action = Action { verb: Verb::Start, component, address, version: None, forced: false };
         self.state.withdraw();
         self.exec(action);

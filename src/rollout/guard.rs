@@ -8,8 +8,8 @@ use super::command::Command;
 use super::engine::Engine;
 use super::phase::question;
 use super::view::Question;
-use crate::cluster::Timestamp;
 use crate::cluster::units::spoken;
+use crate::cluster::{ChangefeedRow, ChangefeedState, Timestamp};
 
 /// The guards there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,10 +22,21 @@ pub enum Guard {
     NothingRead,
     /// The journal cannot be written, and nothing is done that does not stand there.
     Unwritten,
+    /// More versions among the captures of a cluster than may run together.
+    ThirdVersion,
+    /// A changefeed that ran has failed.
+    ChangefeedFailed,
 }
 
 impl Guard {
-    const ALL: [Self; 4] = [Self::Unwritten, Self::NoOwner, Self::TwoOwners, Self::NothingRead];
+    const ALL: [Self; 6] = [
+        Self::Unwritten,
+        Self::NoOwner,
+        Self::TwoOwners,
+        Self::NothingRead,
+        Self::ThirdVersion,
+        Self::ChangefeedFailed,
+    ];
 
     fn of(question: &Question) -> Option<Self> {
         Self::ALL.into_iter().find(|guard| guard.reason() == question.reason)
@@ -38,6 +49,8 @@ impl Guard {
             Self::TwoOwners => "two_owners",
             Self::NothingRead => "nothing_read",
             Self::Unwritten => "journal_unwritten",
+            Self::ThirdVersion => "third_version",
+            Self::ChangefeedFailed => "changefeed_failed",
         }
     }
 }
@@ -62,7 +75,10 @@ impl Engine {
                 self.guards.acknowledged.remove(&guard);
                 continue;
             };
-            if self.guards.acknowledged.contains(&guard) || !self.may_act() {
+            // Replication has stopped altogether: that is said before whatever else is asked.
+            let is_urgent =
+                guard == Guard::ThirdVersion && self.state.is_held_by_question() && self.asking_guard().is_none();
+            if self.guards.acknowledged.contains(&guard) || !(self.may_act() || is_urgent) {
                 continue;
             }
             let (what, means) = match guard {
@@ -78,12 +94,31 @@ impl Engine {
                     format!("Nothing was read of TiCDC for {}.", spoken(held)),
                     "No phase may go on what was read before.",
                 ),
+                Guard::ThirdVersion => (
+                    format!(
+                        "Among the captures run {}: more than two versions.",
+                        self.too_many_versions().unwrap_or_default()
+                    ),
+                    "TiCDC then stops every changefeed, although their state still reads normal: no checkpoint moves.",
+                ),
+                Guard::ChangefeedFailed => (
+                    format!("{} ran when this step began and has failed.", self.failed_changefeeds().join(", ")),
+                    "It replicates nothing any more, and its tables were stopped. The rollout did not ask for that.",
+                ),
                 Guard::Unwritten => (
                     self.guards.unwritten.as_ref().map(|(_, why)| why.clone()).unwrap_or_default(),
                     "What was to be done next was not done: nothing is, that is not written down before.",
                 ),
             };
             let (advice, go_on) = match guard {
+                Guard::ThirdVersion => (
+                    "Bring the captures to at most two versions at once; replication goes on by itself then. This is urgent.",
+                    "go on; say no more of it until it is over",
+                ),
+                Guard::ChangefeedFailed => (
+                    "See its error (Enter on it shows it), mend the cause and resume it; or go on without it.",
+                    "go on without it; say no more of it until it is over",
+                ),
                 Guard::Unwritten => ("See to the disk and the directory; then go on.", "try again, and go on"),
                 Guard::NoOwner | Guard::TwoOwners | Guard::NothingRead => (
                     "See to the captures. Continue goes on, and is silent about this until it is over.",
@@ -102,6 +137,10 @@ impl Engine {
         let (since, limit) = match guard {
             // The first time is one too many.
             Guard::Unwritten => return self.guards.unwritten.as_ref().map(|(since, _)| self.now.since(*since)),
+            Guard::ThirdVersion => return self.too_many_versions().map(|_| Duration::ZERO),
+            Guard::ChangefeedFailed => {
+                return (!self.failed_changefeeds().is_empty()).then_some(Duration::ZERO);
+            }
             Guard::NoOwner => (groups.filter_map(|group| group.no_owner_since).min()?, self.policy.no_owner_guard),
             Guard::TwoOwners => (groups.filter_map(|group| group.contested_since).min()?, self.policy.no_owner_guard),
             Guard::NothingRead => (self.picture.cdc.as_ref()?.begun, self.policy.unknown_asks),
@@ -137,5 +176,28 @@ impl Engine {
         }
         self.resume_asking();
         true
+    }
+
+    /// The versions of a cluster where there are more than two, ghosts included: the rule compares texts (contract
+    /// section 5).
+    fn too_many_versions(&self) -> Option<String> {
+        self.picture.groups.values().find_map(|group| {
+            let statuses =
+                group.captures.known()?.iter().filter_map(|entry| self.picture.statuses.get(&entry.id)?.last());
+            let versions: BTreeSet<_> = statuses.map(|status| status.version_text.to_string()).collect();
+            (versions.len() > 2).then(|| versions.into_iter().collect::<Vec<_>>().join(", "))
+        })
+    }
+
+    /// Changefeeds that ran when the present step began and are failed by the newest reading.
+    fn failed_changefeeds(&self) -> Vec<String> {
+        let Some(visit) = self.visit.value() else { return Vec::new() };
+        let rows = self.picture.groups.get(&visit.cluster).and_then(|group| group.changefeeds.known());
+        let has_failed = |row: &&ChangefeedRow| {
+            let ran = visit.feeds.get(&row.id).is_some_and(|before| before.state.is_running());
+            ran && row.state == ChangefeedState::Failed
+        };
+        let failed = rows.into_iter().flatten().filter(has_failed);
+        failed.map(|row| format!("changefeed {}", row.id.label())).collect()
     }
 }

@@ -98,7 +98,7 @@ impl Engine {
     }
 
     /// The drained capture that is owed a restart at this address.
-    fn drained_at(&self, at: &Address) -> Option<&crate::cluster::CaptureId> {
+    pub(super) fn drained_at(&self, at: &Address) -> Option<&crate::cluster::CaptureId> {
         self.obligations.iter().find_map(|obligation| match &obligation.debt {
             Debt::Drain { address, capture, .. } if address == at => Some(capture),
             Debt::Drain { .. } | Debt::Start { .. } | Debt::Finish => None,

@@ -97,6 +97,8 @@ pub(crate) struct Course {
     pub(crate) comes_back_as_other: bool,
     /// The second changefeed was paused by a person.
     pub(crate) is_second_paused: bool,
+    /// The second changefeed has failed.
+    pub(crate) has_second_failed: bool,
     /// The next restart comes back as this.
     pub(crate) comes_back_as: Option<&'static str>,
     /// The next call fails like this.
@@ -198,6 +200,7 @@ impl Course {
             architecture: Architecture::Classic,
             comes_back_as_other: false,
             is_second_paused: false,
+            has_second_failed: false,
             comes_back_as: None,
             next_call_fails: None,
             takes_hold: false,

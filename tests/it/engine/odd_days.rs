@@ -343,3 +343,48 @@ fn a_zero_without_a_round_never_restarts() {
     }
     assert_eq!((acts(&course), course.asked()), (0, Some("restart_unproven")));
 }
+
+#[test]
+fn a_third_version_that_appears_on_the_way_is_called_so_at_once() {
+    let mut course = Course::new(4, true);
+    course.until("the second node", |course| {
+        acts(course) == 1 && course.engine.view().cursor.is_some_and(|at| at.0 == 1)
+    });
+    course.comes_back_as = Some("v8.5.2");
+    course.until("the guard", is_asking("third_version"));
+    let message = course.engine.view().question.unwrap().message();
+    assert!(message.contains("v8.5.2") && message.contains("every changefeed"), "{message}");
+    let before = course.sent;
+    for _ in 0..30 {
+        course.pass(1_000, Spoil::default());
+    }
+    assert_eq!(course.sent, before);
+}
+
+#[test]
+fn a_changefeed_that_fails_on_the_way_pauses_and_is_silent_once_acknowledged() {
+    let mut course = Course::new(3, true);
+    course.until("the drain", |course| drains(course) > 1);
+    course.has_second_failed = true;
+    course.until("the guard", is_asking("changefeed_failed"));
+    assert!(course.engine.view().question.unwrap().message().contains("dwh"));
+    assert_eq!(course.say(Command::Continue), Ok(()));
+    course.pass(1_000, Spoil::default());
+    assert_ne!(course.asked(), Some("changefeed_failed"));
+}
+
+/// Recover finishes a drain; a capture that is gone is started.
+#[test]
+fn a_drained_capture_that_died_is_started_after_an_abort() {
+    let mut course = Course::new(3, true);
+    course.until("the drain", |course| drains(course) > 1);
+    course.stays_down = 600_000;
+    course.restart(1, "v8.5.3");
+    course.pass(1_000, Spoil::default());
+    assert_eq!(course.say(Command::Abort), Ok(()));
+    course.pass(1_000, Spoil::default());
+    assert!(is_offered(&course, Command::Start) && !is_offered(&course, Command::Recover));
+    assert_eq!(course.say(Command::Start), Ok(()));
+    course.until("the end", is_over);
+    assert!(course.engine.view().owed.is_empty());
+}

@@ -69,7 +69,9 @@ impl Course {
         let clock = u64::try_from(at.wall_ms).unwrap();
         let row = |n: usize| ChangefeedRow {
             id: Self::feeds()[n].clone(),
-            state: if n == 1 && self.is_second_paused {
+            state: if n == 1 && self.has_second_failed {
+                ChangefeedState::Failed
+            } else if n == 1 && self.is_second_paused {
                 ChangefeedState::Stopped
             } else if n == 1 && self.warning {
                 ChangefeedState::Warning
@@ -110,8 +112,8 @@ impl Course {
     /// The tables of a changefeed there, as the servers show them.
     fn shown(&self, c: &Capture, feed: usize) -> Vec<TableId> {
         let is_new = self.architecture == Architecture::New;
-        let is_none =
-            (is_new && self.now < self.coordinator.names_nothing_until) || (feed == 1 && self.is_second_paused);
+        let is_none = (is_new && self.now < self.coordinator.names_nothing_until)
+            || (feed == 1 && (self.is_second_paused || self.has_second_failed));
         let count = if is_none { 0 } else { i64::try_from(c.tables[feed]).unwrap() };
         // What it names is on the other captures; what it leaves out is on the one that matters.
         let is_left_out = is_new && self.coordinator.names_half && c.stopping;
