@@ -102,7 +102,8 @@ pub(crate) fn answer(world: &mut World, capture: usize, call: &Call) -> Reply {
     }
 }
 
-fn with_feed(
+/// The answer about a changefeed, or the one of the cluster's architecture that there is no such changefeed.
+pub(super) fn with_feed(
     world: &mut World,
     cluster: usize,
     feed: &FeedName,
@@ -110,6 +111,9 @@ fn with_feed(
 ) -> Reply {
     match world.feed_index(cluster, &feed.namespace, &feed.id) {
         Some(index) => then(world, index),
+        None if world.coordinated(cluster) => {
+            error(400, "CDC:ErrChangeFeedNotExists", &format!("changefeed not exists, {}", feed.id))
+        }
         None => no_changefeed(&feed.namespace, &feed.id),
     }
 }
@@ -172,6 +176,8 @@ fn root_status(world: &World, capture: usize) -> Reply {
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Config<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    newarch: Option<bool>,
     addr: &'a str,
     advertise_addr: &'a str,
     log_level: &'a str,
@@ -179,11 +185,13 @@ struct Config<'a> {
     cluster_id: &'a str,
 }
 
-fn config(world: &World, capture: usize) -> Reply {
+/// Only the key `newarch` is known of the one of the new architecture (contract section 0); the rest is like classic.
+pub(super) fn config(world: &World, capture: usize) -> Reply {
     let address = world.capture_address(capture);
     Reply::compact(
         200,
         &Config {
+            newarch: world.runs_new_architecture(capture).then_some(true),
             addr: address,
             advertise_addr: address,
             log_level: "info",

@@ -232,15 +232,16 @@ pub(super) fn detail_v2(world: &mut World, feed: usize) -> Reply {
     reply
 }
 
+/// Both architectures answer with these keys.
 #[derive(Serialize)]
-struct FeedStatus {
-    state: &'static str,
-    resolved_ts: u64,
-    checkpoint_ts: u64,
+pub(super) struct FeedStatus {
+    pub(super) state: &'static str,
+    pub(super) resolved_ts: u64,
+    pub(super) checkpoint_ts: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    last_error: Option<ListError>,
+    pub(super) last_error: Option<ListError>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    last_warning: Option<ListError>,
+    pub(super) last_warning: Option<ListError>,
 }
 
 pub(super) fn feed_status(world: &mut World, feed: usize) -> Reply {
@@ -263,14 +264,15 @@ pub(super) fn feed_status(world: &mut World, feed: usize) -> Reply {
     )
 }
 
+/// Both architectures answer with these keys.
 #[derive(Serialize)]
-struct SyncedStatus {
-    synced: bool,
-    sink_checkpoint_ts: String,
-    puller_resolved_ts: String,
-    last_synced_ts: String,
-    now_ts: String,
-    info: &'static str,
+pub(super) struct SyncedStatus {
+    pub(super) synced: bool,
+    pub(super) sink_checkpoint_ts: String,
+    pub(super) puller_resolved_ts: String,
+    pub(super) last_synced_ts: String,
+    pub(super) now_ts: String,
+    pub(super) info: &'static str,
 }
 
 pub(super) fn synced(world: &mut World, feed: usize) -> Reply {

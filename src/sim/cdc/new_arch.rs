@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::sim::wire::{JSON_UTF8, Reply, Request, Step};
 use crate::sim::world::{Change, DrainAnswer, OwnerView, World};
 
-use super::answer::{Count, List, captures, tso_now};
+use super::answer::{Count, List, captures, config, status, tso_now, with_feed};
 use super::errors::{self, error, no_capture};
 use super::route::{Call, Version};
 
@@ -62,7 +62,7 @@ fn cost(world: &mut World, capture: usize, call: &Call) -> u64 {
 /// What a capture of the new architecture answers by itself. `None` for everything else.
 pub(super) fn local(world: &mut World, capture: usize, call: &Call) -> Option<Reply> {
     match call {
-        Call::RootStatus | Call::Status => Some(super::answer::status(world, capture)),
+        Call::RootStatus | Call::Status => Some(status(world, capture)),
         Call::Config => Some(config(world, capture)),
         Call::Tso(body) => Some(tso_now(world, body)),
         Call::Processors(Version::V2) => Some(processors(Version::V2)),
@@ -89,14 +89,14 @@ pub(super) fn answer(world: &mut World, cluster: usize, call: &Call) -> Reply {
             errors::plain(500, "coordinator is not fully initialized, wait a moment")
         }
         Call::Changefeeds { version, state, .. } => feeds::changefeeds(world, cluster, *version, state),
-        Call::Changefeed { feed, .. } => feeds::with_feed(world, cluster, feed, feeds::detail),
-        Call::FeedStatus(feed) => feeds::with_feed(world, cluster, feed, feeds::status),
-        Call::Synced(feed) => feeds::with_feed(world, cluster, feed, feeds::synced),
-        Call::Pause { version, feed } => feeds::with_feed(world, cluster, feed, |world, index| {
+        Call::Changefeed { feed, .. } => with_feed(world, cluster, feed, feeds::detail),
+        Call::FeedStatus(feed) => with_feed(world, cluster, feed, feeds::status),
+        Call::Synced(feed) => with_feed(world, cluster, feed, feeds::synced),
+        Call::Pause { version, feed } => with_feed(world, cluster, feed, |world, index| {
             world.change_feed(index, Change::Pause);
             accepted(*version)
         }),
-        Call::Resume { version, feed, .. } => feeds::with_feed(world, cluster, feed, |world, index| {
+        Call::Resume { version, feed, .. } => with_feed(world, cluster, feed, |world, index| {
             if let Some(refused) = feeds::refusal_to_resume(world, index) {
                 return refused;
             }
@@ -138,33 +138,6 @@ fn processors(version: Version) -> Reply {
 /// The same for every changefeed and capture, also for ones that do not exist.
 fn processor() -> Reply {
     Reply::new(200, JSON_UTF8, "{\"table_ids\":null}")
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct Config<'a> {
-    newarch: bool,
-    addr: &'a str,
-    advertise_addr: &'a str,
-    log_level: &'a str,
-    capture_session_ttl: u64,
-    cluster_id: &'a str,
-}
-
-/// Only the key `newarch` is known of it (contract section 0); the rest is like classic.
-fn config(world: &World, capture: usize) -> Reply {
-    let address = world.capture_address(capture);
-    Reply::compact(
-        200,
-        &Config {
-            newarch: true,
-            addr: address,
-            advertise_addr: address,
-            log_level: "info",
-            capture_session_ttl: 10,
-            cluster_id: world.cluster_id_at(capture),
-        },
-    )
 }
 
 fn drain(world: &mut World, cluster: usize, id: &str) -> Reply {

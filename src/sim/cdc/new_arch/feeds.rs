@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::sim::cdc::errors::error;
-use crate::sim::cdc::feeds::{CONFIG_PLACE, ListError, UPSTREAM, bad_state, list_error};
-use crate::sim::cdc::route::{FeedName, Version};
+use crate::sim::cdc::feeds::{CONFIG_PLACE, FeedStatus, ListError, SyncedStatus, UPSTREAM, bad_state, list_error};
+use crate::sim::cdc::route::Version;
 use crate::sim::rng::hex_of;
 use crate::sim::scenario::FeedState;
 use crate::sim::timefmt;
@@ -13,18 +13,6 @@ use crate::sim::world::{World, tso};
 
 /// The configuration of a changefeed as v8.5.4 shows it (recording cdc-new 25).
 const CONFIG: &str = include_str!("config.json");
-
-pub(super) fn with_feed(
-    world: &mut World,
-    cluster: usize,
-    feed: &FeedName,
-    then: impl FnOnce(&mut World, usize) -> Reply,
-) -> Reply {
-    match world.feed_index(cluster, &feed.namespace, &feed.id) {
-        Some(index) => then(world, index),
-        None => error(400, "CDC:ErrChangeFeedNotExists", &format!("changefeed not exists, {}", feed.id)),
-    }
-}
 
 #[derive(Serialize)]
 struct Changefeed {
@@ -135,16 +123,6 @@ pub(super) fn detail(world: &mut World, feed: usize) -> Reply {
     reply
 }
 
-#[derive(Serialize)]
-struct SyncedStatus {
-    synced: bool,
-    sink_checkpoint_ts: String,
-    puller_resolved_ts: String,
-    last_synced_ts: String,
-    now_ts: String,
-    info: &'static str,
-}
-
 /// As of a changefeed that no row ever went through: none does here (recording cdc-new 32).
 pub(super) fn synced(world: &mut World, feed: usize) -> Reply {
     let checkpoint = world.checkpoint_of(feed);
@@ -159,17 +137,6 @@ pub(super) fn synced(world: &mut World, feed: usize) -> Reply {
             info: "The data syncing is finished",
         },
     )
-}
-
-#[derive(Serialize)]
-struct FeedStatus {
-    state: &'static str,
-    resolved_ts: u64,
-    checkpoint_ts: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_error: Option<ListError>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_warning: Option<ListError>,
 }
 
 /// An error only in `failed`, a warning only in `warning` (contract section 1.10; recording cdc-new 31).
