@@ -132,7 +132,7 @@ pub(super) fn begin(base: &Base, plan: &Plan, clock: &dyn Clock) -> Result<Kept,
     for (claim, holder) in locks.taken_over() {
         warn(&format!("{claim} was held by {holder}, which is gone"));
     }
-    let before = open_rollouts(base)?.into_iter().find(|(_, replayed)| owes_there(replayed, &plan.target));
+    let before = open_among(base, list(base)?).into_iter().find(|(_, replayed)| owes_there(replayed, &plan.target));
     if let Some((left, replayed)) = before {
         return Err(Refusal::Person(owed_before(&left.id, &replayed.durable)));
     }
@@ -189,10 +189,10 @@ pub(super) fn servers_of(began: &Began) -> Endpoints {
     Endpoints { cdc: began.cdc.clone(), tidb: began.tidb.clone(), pd: began.pd.clone() }
 }
 
-/// Rollouts that can be gone on with and that nobody holds, the latest first.
-pub(super) fn open_rollouts(base: &Base) -> Result<Vec<(Summary, Replayed)>, JournalError> {
+/// Those of the rollouts that can be gone on with and that nobody holds.
+fn open_among(base: &Base, rollouts: Vec<Summary>) -> Vec<(Summary, Replayed)> {
     let mut found = Vec::new();
-    for summary in list(base)?.into_iter().filter(|summary| !summary.is_held) {
+    for summary in rollouts.into_iter().filter(|summary| !summary.is_held) {
         // What cannot be read is shown by `history`; it must not keep other clusters from being upgraded.
         let Ok(opened) = read::<Record>(base, &summary.id) else { continue };
         let replayed = Replayed::from_records(opened.records.into_iter().map(|entry| entry.record));
@@ -200,7 +200,7 @@ pub(super) fn open_rollouts(base: &Base) -> Result<Vec<(Summary, Replayed)>, Jou
             found.push((summary, replayed));
         }
     }
-    Ok(found)
+    found
 }
 
 /// Whether there is something to go on with: it did not come to its end, or it owes something.
@@ -235,20 +235,21 @@ pub(super) fn named_or_open(base: &Base, id: Option<&str>) -> Result<RolloutId, 
     if let Some(id) = id {
         return Ok(RolloutId::parse(id)?);
     }
-    let open = open_rollouts(base)?;
-    let held = list(base)?.into_iter().find(|summary| summary.is_held);
+    let (held, free): (Vec<_>, Vec<_>) = list(base)?.into_iter().partition(|summary| summary.is_held);
+    let open = open_among(base, free);
     match open.as_slice() {
-        [] if held.is_some() => {
-            let held = held.map(|summary| (summary.id.to_string(), summary.holder.map(|holder| holder.to_string())));
-            let (id, holder) = held.unwrap_or_default();
-            let holder = holder.unwrap_or_else(|| "another process".to_owned());
-            Err(Refusal::Person(format!(
-                "rollout {id} is running: it is held by {holder}. It can be gone on with when that ends."
-            )))
-        }
-        [] => Err(Refusal::Person(
-            "no rollout is open, so there is nothing to go on with. `tiroll history` lists all of them.".to_owned(),
-        )),
+        [] => Err(Refusal::Person(match held.first() {
+            Some(held) => {
+                let holder = held.holder.as_ref().map_or_else(|| "another process".to_owned(), ToString::to_string);
+                format!(
+                    "rollout {} is running: it is held by {holder}. It can be gone on with when that ends.",
+                    held.id
+                )
+            }
+            None => {
+                "no rollout is open, so there is nothing to go on with. `tiroll history` lists all of them.".to_owned()
+            }
+        })),
         [(summary, _)] => Ok(summary.id.clone()),
         more => {
             let ids: Vec<_> = more.iter().map(|(summary, _)| summary.id.to_string()).collect();
