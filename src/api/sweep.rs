@@ -11,7 +11,7 @@ use maintainers::{architecture_of, no_processors, tables_of, unplaced};
 
 use crate::cluster::{
     Address, Architecture, CaptureEntry, CaptureId, CdcSweep, ChangefeedId, ChangefeedRow, ChangefeedState, Clock,
-    ClusterId, Failure, FailureKind, GroupSweep, NodeReading, NodeStatus, Placement, Reading, TableId, TargetTables,
+    ClusterId, Failure, FailureKind, GroupSweep, NodeReading, Placement, Reading, TableId, TargetTables,
 };
 
 impl Clients {
@@ -59,7 +59,7 @@ impl Clients {
         let mut memory = self.memory();
         for node in nodes {
             if let Ok(status) = &node.status {
-                memory.groups.insert(node.address.clone(), group_of(status));
+                memory.groups.insert(node.address.clone(), status.cluster());
             }
         }
         let mut plan: BTreeMap<ClusterId, Members> = BTreeMap::new();
@@ -290,11 +290,6 @@ impl Owner<'_> {
         .await;
         Some(TargetTables { capture: capture.clone(), by_changefeed: by_changefeed.into_iter().collect() })
     }
-}
-
-/// Releases that do not name their cluster have only the default one (contract section 0).
-fn group_of(status: &NodeStatus) -> ClusterId {
-    status.cluster_id.clone().unwrap_or_default()
 }
 
 /// The listed addresses that nobody configured, of captures that no configured node says it is.

@@ -89,7 +89,7 @@ impl Build<'_> {
         let mut rows = Vec::new();
         for node in &self.cdc.nodes {
             let Ok(status) = &node.status else { continue };
-            let is_here = status.cluster_id.clone().unwrap_or_default() == group.cluster_id;
+            let is_here = status.cluster() == group.cluster_id;
             let is_listed = status.id.as_ref().is_some_and(|id| listed.iter().any(|entry| entry.id == *id));
             if !is_here || is_listed {
                 continue;
@@ -185,7 +185,7 @@ impl Build<'_> {
     /// Whether changefeeds have a keyspace and no namespace: by the listed captures, or by all that answer while no
     /// listed one does.
     fn is_new(&self, group: &GroupSweep) -> bool {
-        let here = |status: &&NodeStatus| status.cluster_id.clone().unwrap_or_default() == group.cluster_id;
+        let here = |status: &&NodeStatus| status.cluster() == group.cluster_id;
         let mut answering = self.cdc.nodes.iter().filter_map(|node| node.status.as_ref().ok()).filter(here).peekable();
         match group.architecture {
             Some(architecture) => architecture == Architecture::New,
