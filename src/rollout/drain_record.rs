@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::engine::{Engine, Visit};
 use super::event::Fact;
-use super::evidence::Carried;
+use super::evidence::{Carried, tables_in};
 use super::view::DrainView;
 use crate::cluster::{Architecture, CaptureId, Timestamp};
 
@@ -136,7 +136,7 @@ impl Engine {
     pub(super) fn drain_seen(&mut self, visit: &Visit, there: Carried, at: Timestamp) {
         let is_count = visit.architecture == Architecture::New || !self.state.may_act();
         let Some(record) = &mut self.drain else { return };
-        let sum = there.iter().map(|(_, count)| count).sum();
+        let sum = tables_in(&there);
         let has_changed = is_count && record.count != Some(sum);
         if is_count {
             record.count(sum, at);

@@ -30,6 +30,11 @@ pub enum Verdict {
 /// Tables by changefeed, most first; no changefeed without any.
 pub type Carried = Vec<(ChangefeedId, u64)>;
 
+/// All tables of it.
+pub fn tables_in(carried: &[(ChangefeedId, u64)]) -> u64 {
+    carried.iter().map(|(_, count)| count).sum()
+}
+
 /// One sweep, looked at for what it says of one capture.
 #[derive(Clone, Copy, Debug)]
 pub struct Round<'a> {

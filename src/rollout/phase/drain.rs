@@ -19,7 +19,7 @@ use crate::cluster::{Architecture, CaptureId, Failure, FailureKind, Reading, Tim
 use crate::rollout::command::Command;
 use crate::rollout::effect::{CallAnswer, EffectId};
 use crate::rollout::engine::{Engine, Visit};
-use crate::rollout::evidence::{Carried, Verdict};
+use crate::rollout::evidence::{Carried, Verdict, tables_in};
 use crate::rollout::view::PhaseKind;
 use progress::Progress;
 
@@ -106,8 +106,7 @@ impl Drain {
     }
 
     /// An owner change discards zeros and rounds, also where the same capture is elected again: the new one has not
-    /// looked yet. Its first counts are of changefeeds
-    /// it has not looked at, so progress is measured anew too.
+    /// looked yet. Its first counts are of changefeeds it has not looked at, so progress is measured anew too.
     fn follow_owner(&mut self, engine: &Engine, visit: &Visit, turn: Turn) {
         let term = engine.term(visit);
         if term.is_some() && term != self.term {
@@ -227,7 +226,7 @@ impl Drain {
         }
         self.verdict = Some(verdict);
         if let Some(there) = there {
-            self.progress.tables(there.iter().map(|(_, count)| count).sum(), turn.spent);
+            self.progress.tables(tables_in(&there), turn.spent);
             engine.drain_seen(visit, there.clone(), begun);
             self.there = there;
         }

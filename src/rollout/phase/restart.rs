@@ -8,7 +8,7 @@ use crate::cluster::units::counted;
 use crate::cluster::{Architecture, FailureKind, Timestamp};
 use crate::rollout::effect::{CallAnswer, Component, EffectId};
 use crate::rollout::engine::{Engine, Visit};
-use crate::rollout::evidence::Verdict;
+use crate::rollout::evidence::{Verdict, tables_in};
 use crate::rollout::view::PhaseKind;
 
 /// The machine.
@@ -135,8 +135,8 @@ impl Restart {
             match round.judge() {
                 Verdict::Empty => self.round = true,
                 Verdict::Carries(list) => {
-                    let sum = list.iter().map(|(_, count)| count).sum();
-                    return Some(Flow::Back(PhaseKind::Drain, format!("{} came back to it", counted(sum, "table"))));
+                    let tables = counted(tables_in(&list), "table");
+                    return Some(Flow::Back(PhaseKind::Drain, format!("{tables} came back to it")));
                 }
                 Verdict::Unknown(why) => self.waits_for = why,
             }

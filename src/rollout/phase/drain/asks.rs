@@ -9,7 +9,7 @@ use crate::cluster::units::{counted, spoken};
 use crate::cluster::{Architecture, Liveness};
 use crate::rollout::command::Command;
 use crate::rollout::engine::{Engine, Visit};
-use crate::rollout::evidence::Verdict;
+use crate::rollout::evidence::{Verdict, tables_in};
 
 impl Drain {
     /// The question that is due, if one is.
@@ -194,7 +194,7 @@ impl Drain {
     }
 
     fn sum_there(&self) -> u64 {
-        self.there.iter().map(|(_, count)| count).sum()
+        tables_in(&self.there)
     }
 
     pub(super) fn carried(&self) -> String {

@@ -4,7 +4,7 @@ use super::super::Turn;
 use super::Drain;
 use crate::cluster::{Architecture, Liveness};
 use crate::rollout::engine::{Engine, Visit};
-use crate::rollout::evidence::Verdict;
+use crate::rollout::evidence::{Verdict, tables_in};
 
 impl Drain {
     /// What it waits for; nothing while it simply moves.
@@ -46,7 +46,7 @@ impl Drain {
             return format!("{at} to leave the list as {}: nothing is drained before", ghost.id.short());
         }
         let tables = engine.round(visit).and_then(|round| round.tables_there());
-        let tables = tables.map(|tables| tables.iter().map(|(_, count)| count).sum::<u64>());
+        let tables = tables.map(|tables| tables_in(&tables));
         match (tables, engine.picture.liveness_now(&visit.old_id)) {
             (None, _) => self.why_unread(),
             (Some(0), Some(Liveness::Draining)) => "liveness 2 (stopping): no table is left there".to_owned(),
