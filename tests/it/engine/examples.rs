@@ -24,6 +24,15 @@ pub(super) fn drains(course: &Course) -> usize {
     course.effects.iter().filter(is_drain).count()
 }
 
+/// The ports of what was restarted, in order.
+pub(super) fn restarted(course: &Course) -> Vec<u16> {
+    let restart = |effect: &Effect| match effect {
+        Effect::Exec { action, .. } => Some(action.address.port()),
+        _ => None,
+    };
+    course.effects.iter().filter_map(restart).collect()
+}
+
 pub(super) fn phase(course: &Course) -> Option<PhaseKind> {
     course.engine.view().current().map(|(_, phase)| phase.kind)
 }
@@ -41,15 +50,7 @@ fn a_whole_upgrade_is_done_with_nothing_owed_and_the_owner_last() {
     assert!(course.captures.iter().all(|c| c.version == "v8.5.4"));
     assert!(course.tidb.iter().all(|t| t.version == "v8.5.4"));
     assert!(!course.upgrading);
-    let restarted: Vec<_> = course
-        .effects
-        .iter()
-        .filter_map(|effect| match effect {
-            Effect::Exec { action, .. } => Some(action.address.port()),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(restarted, [8301, 8302, 8300, 10_081, 10_080], "the owners of both kinds go last");
+    assert_eq!(restarted(&course), [8301, 8302, 8300, 10_081, 10_080], "the owners of both kinds go last");
 }
 
 #[test]

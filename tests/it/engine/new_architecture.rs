@@ -5,12 +5,11 @@ use std::time::Duration;
 use tiroll::cluster::{Architecture, FailureKind};
 use tiroll::rollout::Engine;
 use tiroll::rollout::command::Command;
-use tiroll::rollout::effect::Effect;
 use tiroll::rollout::event::Fact;
 use tiroll::rollout::policy::Policy;
 use tiroll::rollout::view::{DrainView, Mode, Outcome, PhaseKind};
 
-use super::examples::{acts, drains, ending, is_over, owes, phase};
+use super::examples::{acts, drains, ending, is_over, owes, phase, restarted};
 use super::model::{Course, Spoil, request};
 
 fn new(captures: usize) -> Course {
@@ -52,15 +51,7 @@ fn a_whole_upgrade_is_done_with_the_coordinator_last() {
     course.until("the end", is_over);
     assert_eq!(ending(&course), Some((Outcome::Done, 0)));
     assert!(course.captures.iter().all(|c| c.version == "v8.5.4"));
-    let restarted: Vec<_> = course
-        .effects
-        .iter()
-        .filter_map(|effect| match effect {
-            Effect::Exec { action, .. } => Some(action.address.port()),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(restarted, [8301, 8302, 8300, 10_081, 10_080]);
+    assert_eq!(restarted(&course), [8301, 8302, 8300, 10_081, 10_080]);
 }
 
 #[test]
