@@ -1,7 +1,5 @@
 //! The life of a capture's process.
 
-use crate::sim::scenario::Architecture;
-
 use super::types::Liveness;
 use super::{Event, ProcessRef, World};
 
@@ -59,7 +57,7 @@ impl World {
         let in_ms = self.rng.range(11, 58);
         // It sets its own liveness, but is gone before a heartbeat could tell anybody.
         // In the new architecture it does not even do that (contract section 3.2).
-        if self.is_owner(instance) && self.instances[instance].architecture == Architecture::Classic {
+        if self.is_owner(instance) && !self.is_new(instance) {
             self.instances[instance].liveness = Liveness::Stopping;
         }
         self.plan(in_ms, Event::Exit(instance));

@@ -1,6 +1,6 @@
 //! A drain request as the owner of the classic architecture carries it out (contract section 3.1).
 
-use crate::sim::scenario::{Architecture, FeedState};
+use crate::sim::scenario::FeedState;
 
 use super::types::{Liveness, SpanState};
 use super::{Event, World};
@@ -37,7 +37,7 @@ impl World {
     pub fn drain(&mut self, cluster: usize, id: &str) -> Option<DrainAnswer> {
         self.note_mutation();
         let owner = self.living_owner(cluster)?;
-        if self.instances[owner].architecture == Architecture::New {
+        if self.is_new(owner) {
             return self.coordinate_drain(cluster, owner, id);
         }
         if let Some(refusal) = self.drain_refusal(cluster, id) {
@@ -84,14 +84,13 @@ impl World {
             self.trigger_drain(&name, &address);
         }
         if !self.instances[target].liveness.is_leaving() {
-            if self.instances[target].architecture == Architecture::New {
+            let in_ms = if self.is_new(target) {
                 // The command goes out at once: the first sample of a recording had it or had it not.
-                let in_ms = self.rng.range(1, 100);
-                self.plan(in_ms, Event::Flip(target));
-                return;
-            }
-            // The next heartbeat carries it: about 0.1 s after the answer (recorded).
-            let in_ms = self.rng.range(80, 130);
+                self.rng.range(1, 100)
+            } else {
+                // The next heartbeat carries it: about 0.1 s after the answer (recorded).
+                self.rng.range(80, 130)
+            };
             self.plan(in_ms, Event::Flip(target));
         }
     }
@@ -110,7 +109,7 @@ impl World {
         if !self.instances[instance].alive || self.instances[instance].liveness.is_leaving() {
             return;
         }
-        if self.instances[instance].architecture == Architecture::New {
+        if self.is_new(instance) {
             self.instances[instance].liveness = Liveness::Draining;
             return;
         }
