@@ -40,7 +40,8 @@
 //! - **A debt is written before the act.** What is changed and must be changed back is an obligation
 //!   ([`rollout::obligation`]); it is an event before its effect, shown until paid, and said on every way out.
 //! - **Time is an argument.** [`cluster::Timestamp`] carries wall and monotonic time together; only [`driver::clock`] and
-//!   the simulator's own clock read the machine's. Deadlines count the time a phase could act, so a pause eats none.
+//!   the simulator's own clock read the machine's. Deadlines count the time a phase could act, so a pause eats none, and
+//!   neither does a closed lid: after one the cluster is read again before anything is sent (`rollout::gap`).
 //! - **What must survive is tracked.** The durable state ([`rollout::durable`]) tells every change of itself, and replaying
 //!   them gives it again; what is sent stands in it before it is sent.
 //! - **One call in flight.** Every effect has an id that its outcome names again; every mutating call is sent once, but

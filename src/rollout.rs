@@ -14,6 +14,7 @@ pub mod effect;
 pub mod engine;
 pub mod event;
 pub mod evidence;
+mod gap;
 pub mod guard;
 pub mod ledger;
 pub mod obligation;

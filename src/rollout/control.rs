@@ -49,6 +49,8 @@ pub struct State {
     is_undecided: bool,
     /// A person who paused said to ask for the drain once more.
     asks_again: bool,
+    /// The program slept, and the cluster has not been read since this moment.
+    unread_since: Option<Timestamp>,
     question: Option<Question>,
     /// A machine asked for its deadline to count from now.
     pub(super) reset_spent: bool,
@@ -64,6 +66,7 @@ impl State {
             is_granted: false,
             is_undecided: false,
             asks_again: false,
+            unread_since: None,
             question: None,
             reset_spent: false,
         }
@@ -114,7 +117,35 @@ impl State {
 
     /// Whether anything may be sent.
     pub fn may_act(&self) -> bool {
-        self.is_going() && !self.standing.is_paused && self.question.is_none() && !self.is_undecided
+        self.is_going()
+            && !self.standing.is_paused
+            && self.question.is_none()
+            && !self.is_undecided
+            && self.unread_since.is_none()
+    }
+
+    /// Nothing is sent before the cluster was read after this moment.
+    pub const fn forget_readings(&mut self, since: Timestamp) {
+        self.unread_since = Some(since);
+    }
+
+    /// The moment after which the cluster must be read before anything is sent.
+    pub const fn unread_since(&self) -> Option<Timestamp> {
+        self.unread_since
+    }
+
+    /// Whether nothing but a reading after a gap is waited for: a guard may say so when it does not come.
+    pub fn waits_for_readings(&self) -> bool {
+        self.is_going()
+            && !self.standing.is_paused
+            && self.question.is_none()
+            && !self.is_undecided
+            && self.unread_since.is_some()
+    }
+
+    /// The cluster has been read since.
+    pub const fn trust_readings(&mut self) {
+        self.unread_since = None;
     }
 
     /// Whether a question holds it, and no person's pause.

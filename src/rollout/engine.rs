@@ -199,6 +199,7 @@ impl Engine {
         };
         self.pass_time(now);
         self.absorb(input);
+        self.catch_up();
         if self.is_undecided() {
             return self.finish();
         }
@@ -211,15 +212,21 @@ impl Engine {
         self.finish()
     }
 
-    /// Moves the engine's time and charges it to the running phase, unless nothing may run.
+    /// Moves the engine's time and charges it to the running phase, unless nothing may run. A stretch that the program
+    /// slept through is charged to nobody (see [`super::gap`]).
     pub(super) fn pass_time(&mut self, now: Timestamp) {
-        let passed = if self.now.mono_ms == 0 { Duration::ZERO } else { now.since(self.now) };
-        self.now = now;
-        let is_running = self.state.may_act();
-        if let Some(active) = &mut self.active
-            && is_running
+        let before = std::mem::replace(&mut self.now, now);
+        if before.mono_ms == 0 {
+            return;
+        }
+        if let Some(gap) = super::gap::Gap::between(before, now) {
+            self.wake_after(gap);
+            return;
+        }
+        if self.state.may_act()
+            && let Some(active) = &mut self.active
         {
-            active.spent += passed;
+            active.spent += now.since(before);
         }
     }
 

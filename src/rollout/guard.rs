@@ -78,7 +78,8 @@ impl Engine {
             // Replication has stopped altogether: that is said before whatever else is asked.
             let is_urgent =
                 guard == Guard::ThirdVersion && self.state.is_held_by_question() && self.asking_guard().is_none();
-            if self.guards.acknowledged.contains(&guard) || !(self.may_act() || is_urgent) {
+            let may_ask = self.may_act() || is_urgent || self.state.waits_for_readings();
+            if self.guards.acknowledged.contains(&guard) || !may_ask {
                 continue;
             }
             let (what, means) = match guard {
@@ -143,7 +144,11 @@ impl Engine {
             }
             Guard::NoOwner => (groups.filter_map(|group| group.no_owner_since).min()?, self.policy.no_owner_guard),
             Guard::TwoOwners => (groups.filter_map(|group| group.contested_since).min()?, self.policy.no_owner_guard),
-            Guard::NothingRead => (self.picture.cdc.as_ref()?.begun, self.policy.unknown_asks),
+            Guard::NothingRead => {
+                // While the program slept nobody was there to read.
+                let read = self.picture.cdc.as_ref()?.begun;
+                (self.state.unread_since().map_or(read, |woke| read.max(woke)), self.policy.unknown_asks)
+            }
         };
         let held = self.now.since(since);
         (held >= limit.max(self.fresh_within())).then_some(held)

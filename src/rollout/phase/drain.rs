@@ -68,6 +68,15 @@ impl Drain {
         *self = Self { request: self.request.take(), ..Self::default() };
     }
 
+    /// Forgets what was believed before the program slept, but not how long it has run.
+    pub fn forget(&mut self, spent: Duration) {
+        let deadline_extended_at = self.deadline_extended_at;
+        self.retry();
+        self.deadline_extended_at = deadline_extended_at;
+        self.last_reading = spent;
+        self.progress.restart(spent);
+    }
+
     /// Gives it as much time again.
     pub fn extend(&mut self, spent: Duration) {
         self.deadline_extended_at = spent;

@@ -123,6 +123,8 @@ pub(crate) struct Course {
     has_confirmed: bool,
     /// The program was killed at least once: then a replay of the tape alone gives another rollout.
     pub(crate) has_been_killed: bool,
+    /// How long the machine slept: the monotonic clock stood still.
+    slept_ms: i64,
     /// Whether everything that happens is kept.
     pub(crate) keeps_log: bool,
     /// How often each kind of debt is owed, by the events.
@@ -213,6 +215,7 @@ impl Course {
             stays_down: 1_500,
             has_confirmed: false,
             has_been_killed: false,
+            slept_ms: 0,
             keeps_log: true,
             owes: BTreeMap::new(),
             loses_next_act: false,
@@ -232,7 +235,7 @@ impl Course {
     }
 
     pub(crate) fn at(&self) -> Timestamp {
-        Timestamp::new(EPOCH + i64::try_from(self.now).unwrap(), self.now)
+        Timestamp::new(EPOCH + i64::try_from(self.now).unwrap() + self.slept_ms, self.now)
     }
 
     pub(crate) fn mode(&self) -> Mode {
@@ -276,6 +279,16 @@ impl Course {
         self.live(ms);
         let before = self.sent;
         self.deliver();
+        self.tell(Input::Tick);
+        self.sent - before
+    }
+
+    /// The lid is closed for so long and opened again; says how much was sent before anything was read.
+    pub(crate) fn close_lid(&mut self, ms: u64) -> usize {
+        self.slept_ms += i64::try_from(ms).unwrap();
+        // Long enough that something is due, and not so long that readings look old.
+        self.now += 1_100;
+        let before = self.sent;
         self.tell(Input::Tick);
         self.sent - before
     }

@@ -388,3 +388,38 @@ fn a_drained_capture_that_died_is_started_after_an_abort() {
     course.until("the end", is_over);
     assert!(course.engine.view().owed.is_empty());
 }
+
+#[test]
+fn after_a_lid_was_closed_nothing_is_sent_before_the_cluster_was_read_again() {
+    let mut course = Course::new(3, true);
+    let mut would_have_sent = 0;
+    while !is_over(&course) {
+        let mut waking = course.clone();
+        assert_eq!(waking.close_lid(8 * 3_600_000), 0, "sent on readings of before the lid was closed");
+        would_have_sent += course.clone().close_lid(0);
+        course.pass(250, Spoil::default());
+    }
+    assert!(would_have_sent > 10, "the course had few moments at which anything was due: {would_have_sent}");
+}
+
+#[test]
+fn tables_that_came_while_the_lid_was_closed_keep_the_capture_from_being_restarted() {
+    let mut course = Course::new(3, true);
+    course.until("the restart", |course| phase(course) == Some(PhaseKind::Restart));
+    let before = acts(&course);
+    course.give(0);
+    assert_eq!(course.close_lid(8 * 3_600_000), 0);
+    course.pass(250, Spoil::default());
+    assert_eq!(acts(&course), before, "restarted on the evidence of the evening before");
+    ends_done(course);
+}
+
+#[test]
+fn a_long_sleep_is_charged_to_no_deadline() {
+    let mut course = Course::new(3, true);
+    course.until("the drain", |course| drains(course) > 1);
+    assert_eq!(course.sleep(2 * 3_600_000), 0);
+    course.pass(250, Spoil::default());
+    assert_eq!(course.asked(), None, "nobody let it run for these two hours");
+    ends_done(course);
+}

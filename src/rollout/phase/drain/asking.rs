@@ -168,6 +168,8 @@ impl Engine {
 
     /// Whether the request may be repeated although nothing else may be sent: see the head of this file.
     pub(crate) fn may_ask_again(&self) -> bool {
-        self.is_drain_lost() && (self.state.is_held_by_question() || self.state.is_told_to_ask_again())
+        self.state.unread_since().is_none()
+            && self.is_drain_lost()
+            && (self.state.is_held_by_question() || self.state.is_told_to_ask_again())
     }
 }
