@@ -71,9 +71,10 @@ pub struct Look {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tiroll demo                       press s to run a phase, ? for help\n  \
     tiroll demo --scenario busy       20 captures, 10,000 tables\n  \
+    tiroll demo --scenario bad-night  ten captures, and one thing after another goes wrong\n  \
     tiroll demo --headless            the same as plain text, without a terminal")]
 pub struct Demo {
-    /// A built-in scenario (small, busy, leftover, new-arch, new-arch-busy, mixed) or a scenario file
+    /// A built-in scenario (small, busy, bad-night, leftover, new-arch, new-arch-busy, mixed) or a scenario file
     #[arg(long, default_value = "small", value_name = "NAME|FILE")]
     pub scenario: String,
     /// How many times faster than life the simulated cluster runs
@@ -95,7 +96,7 @@ pub struct Demo {
 #[command(after_help = "Example:\n  tiroll sim --scenario small --speed 20\n\n\
     As soon as every process listens, the addresses and the control URL are printed; it runs until stopped.")]
 pub struct Sim {
-    /// A built-in scenario (small, busy, leftover, new-arch, new-arch-busy, mixed) or a scenario file
+    /// A built-in scenario (small, busy, bad-night, leftover, new-arch, new-arch-busy, mixed) or a scenario file
     #[arg(long, value_name = "NAME|FILE")]
     pub scenario: String,
     /// How many times faster than life the simulated cluster runs

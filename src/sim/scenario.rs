@@ -14,7 +14,7 @@ mod check;
 mod fault;
 mod text;
 
-pub use fault::{Answer, ChangefeedFault, Effect, Fault, LagFault, Process, Stuck, Trigger, Until};
+pub use fault::{Answer, ChangefeedFault, Effect, Fault, LagFault, Process, Restart, Stuck, Trigger, Until};
 
 /// A scenario file that cannot be used: where, why, and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -350,9 +350,10 @@ impl Default for Rates {
     }
 }
 
-const BUILTIN: [(&str, &str); 6] = [
+const BUILTIN: [(&str, &str); 7] = [
     ("small", include_str!("../../assets/scenarios/small.yaml")),
     ("busy", include_str!("../../assets/scenarios/busy.yaml")),
+    ("bad-night", include_str!("../../assets/scenarios/bad-night.yaml")),
     ("leftover", include_str!("../../assets/scenarios/leftover.yaml")),
     ("new-arch", include_str!("../../assets/scenarios/new-arch.yaml")),
     ("new-arch-busy", include_str!("../../assets/scenarios/new-arch-busy.yaml")),

@@ -74,13 +74,27 @@ async fn reply(it: &Process, request: &Request) -> Reply {
         if let Some(ms) = answer.slow_ms {
             it.shared.pass(ms).await;
         }
-        if answer.drop {
-            return Reply::dropped();
+        if answer.acts {
+            let truth = carry_out(it, request).await;
+            return changed(&answer).unwrap_or(truth);
         }
-        if answer.status.is_some() || answer.code.is_some() || answer.message.is_some() {
-            return instead(&answer);
+        if let Some(reply) = changed(&answer) {
+            return reply;
         }
     }
+    carry_out(it, request).await
+}
+
+/// What a fault makes of an answer, if it does more than delay it.
+fn changed(answer: &super::scenario::Answer) -> Option<Reply> {
+    if answer.drop {
+        return Some(Reply::dropped());
+    }
+    (answer.status.is_some() || answer.code.is_some() || answer.message.is_some()).then(|| instead(answer))
+}
+
+/// What the process truly does and answers.
+async fn carry_out(it: &Process, request: &Request) -> Reply {
     let arrived = it.shared.with_world(|world| match it.process {
         ProcessRef::Capture(slot) => match cdc::receive(world, slot, request) {
             Step::Done(reply) => Arrived::Done(reply),

@@ -108,6 +108,7 @@ enum Event {
     Tidb(TidbEvent),
     PdUp(usize),
     Fault(usize),
+    Unstick { feed: usize, span: usize },
     Wake,
 }
 
@@ -253,6 +254,7 @@ impl World {
             Event::Tidb(event) => self.tidb_event(event),
             Event::PdUp(server) => self.pd_up(server),
             Event::Fault(index) => self.set_off(index),
+            Event::Unstick { feed, span } => self.unstick(feed, span),
             Event::Wake => {}
         }
         self.check_table_triggers();

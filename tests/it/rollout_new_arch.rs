@@ -1,22 +1,14 @@
 //! Whole rollouts of the new architecture by the real binary and by the driver, judged by the referee.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
-use tiroll::api::{Clients, Deadlines, Endpoints, Options};
-use tiroll::cluster::{Address, Clock, Liveness, Version};
-use tiroll::driver::clock::SystemClock;
-use tiroll::driver::live::Live;
-use tiroll::driver::{Setup, Started};
-use tiroll::exec::sim::SimExecutor;
-use tiroll::rollout::Request;
+use tiroll::cluster::Liveness;
 use tiroll::rollout::command::{Command, Who};
-use tiroll::rollout::policy::Policy;
 use tiroll::rollout::view::{Mode, Outcome, View};
-use tiroll::sim::Running;
 use tiroll::sim::scenario::{Effect, Fault, Scenario, Trigger};
 
+use crate::support::steered::{reason, rollout, until};
 use crate::support::{assert_clean, builtin, lines, referee, run, simulator, story, upgrade};
 
 const RUN: [&str; 4] = ["--headless", "--yes", "--format", "json"];
@@ -94,62 +86,6 @@ async fn a_zero_that_is_no_proof_restarts_nothing() {
         let report = referee(&running);
         assert_eq!(report["stops"], json!([]), "{reason}");
     }
-}
-
-fn policy(set: &[&str]) -> Policy {
-    let mut policy = Policy::default();
-    for text in set {
-        let parse = |value: &str| value.trim_end_matches("ms").parse().ok().map(Duration::from_millis);
-        policy.set(text, parse).expect("a number of the policy");
-    }
-    policy
-}
-
-/// A rollout in this process, steered through its handle as the screen does.
-async fn rollout(running: &Running, set: &[&str]) -> Started {
-    let list = |all: &[String]| all.iter().map(|at| Address::parse(at).expect("an address")).collect();
-    let endpoints = Endpoints { cdc: list(&running.captures), tidb: list(&running.tidb), pd: list(&running.pd) };
-    let executor = SimExecutor::new(&running.control).expect("a control server");
-    let speed = executor.speed().await.expect("its speed");
-    let policy = policy(set).at_speed(speed);
-    let deadlines = Deadlines { upgrade: policy.call_upgrade, owner: policy.call_drain, other: policy.call_other };
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-    let clients = Clients::new(endpoints, &Options { deadlines, ..Options::default() }).expect("clients");
-    tiroll::driver::start(Setup {
-        request: Request {
-            target: Version::parse("v8.5.4").expect("a version"),
-            is_watch: false,
-            has_tidb: true,
-            has_pd: true,
-            executor: "sim",
-            hand_over_passes: true,
-            is_simulated: true,
-            speed,
-            is_auto: true,
-        },
-        policy,
-        servers: Arc::new(Live::new(clients, Arc::clone(&clock))),
-        executor: Some(Arc::new(executor)),
-        clock,
-        keeper: None,
-        resumed: None,
-        lingers: false,
-    })
-}
-
-/// Waits until a view is so.
-async fn until(started: &Started, what: &str, is_so: impl FnMut(&Arc<View>) -> bool) -> Arc<View> {
-    let mut view = started.handle.view();
-    let found = tokio::time::timeout(Duration::from_mins(1), view.wait_for(is_so)).await;
-    let Ok(Ok(found)) = found else {
-        let view = started.handle.view().borrow().clone();
-        panic!("{what} never came: {:?} {:?} {:?}", view.mode, view.question, view.drain);
-    };
-    Arc::clone(&found)
-}
-
-fn reason(view: &View) -> Option<&'static str> {
-    view.question.as_ref().map(|question| question.reason)
 }
 
 /// The coordinator is killed when half of a drain is done, and comes back by itself only after a guard has paused.

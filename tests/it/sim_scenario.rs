@@ -20,7 +20,7 @@ fn error(text: &str) -> String {
 
 #[test]
 fn the_built_in_scenarios_are_good() {
-    assert_eq!(builtin_names(), ["small", "busy", "leftover", "new-arch", "new-arch-busy", "mixed"]);
+    assert_eq!(builtin_names(), ["small", "busy", "bad-night", "leftover", "new-arch", "new-arch-busy", "mixed"]);
     for name in builtin_names() {
         let scenario = Scenario::builtin(name).unwrap().unwrap();
         assert_eq!(scenario.name, name);

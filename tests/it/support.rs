@@ -2,6 +2,7 @@
 
 pub(crate) mod recording;
 pub(crate) mod replay;
+pub(crate) mod steered;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -108,6 +108,7 @@ fn check_faults(scenario: &Scenario) -> Result<(), Wrong> {
             Effect::StuckTable(stuck) => (stuck.process.as_ref(), None),
             Effect::Changefeed(change) => (None, Some(&change.id)),
             Effect::Lag(lag) => (None, Some(&lag.id)),
+            Effect::Restart(restart) => (Some(&restart.process), None),
         };
         for name in trigger.into_iter().chain(process) {
             if !processes.contains(name) {

@@ -87,7 +87,7 @@ pub enum Effect {
     Refuse(Process, Until),
     /// An endpoint answers something else, or slowly, or not at all.
     Answer(Answer),
-    /// A table never begins to replicate on the capture it moves to: its drain never ends.
+    /// A table does not begin to replicate on the capture it moves to: its drain does not end.
     StuckTable(Stuck),
     /// A changefeed changes its state.
     Changefeed(ChangefeedFault),
@@ -99,6 +99,8 @@ pub enum Effect {
     SlowStart(Process, u64),
     /// A changefeed falls behind.
     Lag(LagFault),
+    /// Somebody else (a supervisor, a colleague) starts the process, and ends the one that runs there before.
+    Restart(Restart),
     /// The coordinator of the new architecture believes that nothing is left on this capture the next time it works
     /// that out in a drain: liveness becomes 2 and the answer 0, while tables stay there until the process is gone
     /// (recorded/README 46). Without any effect in the classic architecture.
@@ -118,6 +120,7 @@ struct RawEffect {
     wrong_version: Option<RawVersion>,
     slow_start: Option<RawSlow>,
     lag: Option<LagFault>,
+    restart: Option<Restart>,
     false_zero: Option<RawProcess>,
 }
 
@@ -162,11 +165,12 @@ impl<'de> Deserialize<'de> for Effect {
         all.extend(raw.wrong_version.map(|wrong| Self::WrongVersion(wrong.process, wrong.version)));
         all.extend(raw.slow_start.map(|slow| Self::SlowStart(slow.process, slow.by_ms)));
         all.extend(raw.lag.map(Self::Lag));
+        all.extend(raw.restart.map(Self::Restart));
         all.extend(raw.false_zero.map(|zero| Self::FalseZero(zero.process)));
         only_one(
             all,
             "`do`",
-            "kill, stop, refuse, answer, stuck_table, changefeed, no_return, wrong_version, slow_start, lag, false_zero",
+            "kill, stop, refuse, answer, stuck_table, changefeed, no_return, wrong_version, slow_start, lag, restart, false_zero",
         )
     }
 }
@@ -206,6 +210,9 @@ pub struct Answer {
     /// Whether to close the connection without an answer.
     #[serde(default)]
     pub drop: bool,
+    /// Whether the request is carried out all the same, so that only its answer is another one or is lost.
+    #[serde(default)]
+    pub acts: bool,
     /// How many virtual milliseconds to wait before the answer.
     pub slow_ms: Option<u64>,
     /// How many virtual milliseconds this lasts.
@@ -214,7 +221,7 @@ pub struct Answer {
     pub times: Option<u32>,
 }
 
-/// Which table never begins to replicate elsewhere: by name, or any one on a capture.
+/// Which table does not begin to replicate elsewhere: by name, or any one on a capture.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stuck {
@@ -222,6 +229,8 @@ pub struct Stuck {
     pub process: Option<Process>,
     /// This table, as `database.table`.
     pub table: Option<String>,
+    /// How many virtual milliseconds it does not begin; for ever when absent.
+    pub for_ms: Option<u64>,
 }
 
 /// The state a changefeed falls into.
@@ -236,6 +245,21 @@ pub struct ChangefeedFault {
     pub code: Option<String>,
     /// Message of the error it shows.
     pub message: Option<String>,
+    /// After how many virtual milliseconds it is normal again; never when absent.
+    pub for_ms: Option<u64>,
+}
+
+/// A process that somebody else starts.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Restart {
+    /// Which; one that runs there is told to end first.
+    pub process: Process,
+    /// The version it starts with; the one that is installed when absent.
+    pub version: Option<VersionText>,
+    /// After how many virtual milliseconds; at once when absent.
+    #[serde(default)]
+    pub after_ms: u64,
 }
 
 /// How far a changefeed falls behind.

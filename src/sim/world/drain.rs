@@ -119,8 +119,8 @@ impl World {
         }
     }
 
-    /// Lets one table never begin to replicate anywhere else. Says whether there was one.
-    pub(super) fn stick(&mut self, instance: Option<usize>, table: Option<&str>) -> bool {
+    /// Lets one table begin to replicate nowhere else. Says which, if there was one.
+    pub(super) fn stick(&mut self, instance: Option<usize>, table: Option<&str>) -> Option<(usize, usize)> {
         for feed in 0..self.feeds.len() {
             for span in 0..self.feeds[feed].spans.len() {
                 let it = &self.feeds[feed].spans[span];
@@ -132,10 +132,21 @@ impl World {
                 });
                 if named && there && !it.stuck {
                     self.feeds[feed].spans[span].stuck = true;
-                    return true;
+                    return Some((feed, span));
                 }
             }
         }
-        false
+        None
+    }
+
+    /// It may begin elsewhere again; if it is on its way, that takes its time from now on.
+    pub(super) fn unstick(&mut self, feed: usize, span: usize) {
+        let it = &mut self.feeds[feed].spans[span];
+        it.stuck = false;
+        let (state, for_drain) = (it.state, it.for_drain);
+        if matches!(state, SpanState::Moving { .. } | SpanState::Leaving { .. }) {
+            let in_ms = self.rng.range(self.rates.move_ms.min, self.rates.move_ms.max);
+            self.order(feed, span, state, in_ms, for_drain);
+        }
     }
 }

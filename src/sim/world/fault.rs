@@ -1,6 +1,6 @@
 //! Faults: kept until their moment, then let happen.
 
-use crate::sim::scenario::{Answer, Effect, Fault, Trigger};
+use crate::sim::scenario::{Answer, ChangefeedFault, Effect, Fault, FeedState, Restart, Trigger};
 
 use super::{Event, ProcessRef, World};
 
@@ -50,6 +50,7 @@ impl World {
             | Effect::FalseZero(name) => Some(name),
             Effect::Answer(answer) => answer.process.as_ref(),
             Effect::StuckTable(stuck) => stuck.process.as_ref(),
+            Effect::Restart(restart) => Some(&restart.process),
             Effect::Changefeed(_) | Effect::Lag(_) => None,
         };
         let mut names = trigger.into_iter().chain(process);
@@ -103,14 +104,22 @@ impl World {
                     Some(ProcessRef::Capture(slot)) => self.slots[slot].current,
                     _ => None,
                 };
-                if process.is_none() || instance.is_some() {
-                    self.stick(instance, stuck.table.as_deref());
+                if (process.is_none() || instance.is_some())
+                    && let Some((feed, span)) = self.stick(instance, stuck.table.as_deref())
+                    && let Some(ms) = stuck.for_ms
+                {
+                    self.plan(ms, Event::Unstick { feed, span });
                 }
             }
             Effect::Changefeed(change) => {
                 let error = change.code.map(|code| (code, change.message.unwrap_or_default()));
                 for feed in self.feeds_called(&change.id) {
                     self.set_feed_state(feed, change.state, error.clone());
+                }
+                if let Some(ms) = change.for_ms {
+                    let (id, state) = (change.id, FeedState::Normal);
+                    let over = ChangefeedFault { id, state, code: None, message: None, for_ms: None };
+                    self.let_happen_in(ms, Effect::Changefeed(over));
                 }
             }
             Effect::NoReturn(name) => {
@@ -135,6 +144,14 @@ impl World {
                     self.instances[current].false_zero = true;
                 }
             }
+            Effect::Restart(Restart { after_ms: 0, process, version }) => {
+                if let Some(process) = self.find(&process) {
+                    self.restart_by_another(process, version);
+                }
+            }
+            Effect::Restart(later) => {
+                self.let_happen_in(later.after_ms, Effect::Restart(Restart { after_ms: 0, ..later }));
+            }
             Effect::Lag(lag) => {
                 for feed in self.feeds_called(&lag.id) {
                     self.settle_checkpoint(feed);
@@ -142,6 +159,10 @@ impl World {
                 }
             }
         }
+    }
+
+    fn let_happen_in(&mut self, ms: u64, effect: Effect) {
+        self.add_fault(Fault { when: Trigger::At(self.now + ms), effect });
     }
 
     fn feeds_called(&self, id: &str) -> Vec<usize> {

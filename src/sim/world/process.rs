@@ -204,17 +204,38 @@ impl World {
         Ok(Planned { done_at_ms: self.now + in_ms })
     }
 
+    /// A restart that is none of the rollout's: of what runs there, or of nothing.
+    pub(super) fn restart_by_another(&mut self, process: ProcessRef, version: Option<VersionText>) {
+        if self.restarting.contains(&process) {
+            return;
+        }
+        if let Some(version) = version {
+            self.install(process, version.to_string());
+        }
+        let mut in_ms = self.rng.range(self.rates.restart_ms.min, self.rates.restart_ms.max);
+        if self.is_running(process) {
+            in_ms += self.stop_process(process);
+        }
+        self.restarting.insert(process);
+        self.plan(in_ms, Event::Spawn(process));
+    }
+
     fn set_version(&mut self, process: ProcessRef, version: Option<&str>) -> Result<(), ActionError> {
         let Some(version) = version else {
             return Ok(());
         };
         let version = VersionText::parse(version).map_err(ActionError::Version)?.to_string();
+        self.install(process, version);
+        Ok(())
+    }
+
+    /// The version that its next start runs.
+    fn install(&mut self, process: ProcessRef, version: String) {
         match process {
             ProcessRef::Capture(slot) => self.slots[slot].version = version,
             ProcessRef::Tidb(server) => self.tidb.servers[server].version = version,
             ProcessRef::Pd(server) => self.pd[server].next_version = version,
         }
-        Ok(())
     }
 
     pub(super) fn spawn(&mut self, process: ProcessRef) {
