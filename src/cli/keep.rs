@@ -317,6 +317,9 @@ fn line_of(base: &Base, summary: Summary) -> Line {
     line.note = match (&durable.standing.life, summary.holder.filter(|_| summary.is_held)) {
         (_, Some(holder)) => format!("by {holder}"),
         (Life::Ended(ending), None) => ending.reason.clone(),
+        (Life::Reading | Life::Watching, None) => {
+            "the program ended before a plan stood; nothing was changed".to_owned()
+        }
         (_, None) => format!("the program ended in the middle of it; to go on: tiroll resume {}", summary.id),
     };
     line

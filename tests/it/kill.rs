@@ -173,20 +173,32 @@ async fn killed_to_the_end_of(running: &Running, state: &Path) {
     panic!("it never ends: {:#}", referee(running));
 }
 
+/// All that the journals under this directory say.
+fn journal_text(state: &Path) -> String {
+    let rollouts = std::fs::read_dir(state.join("rollouts")).into_iter().flatten().flatten();
+    let files = rollouts.flat_map(|rollout| std::fs::read_dir(rollout.path()).into_iter().flatten().flatten());
+    files.filter_map(|file| std::fs::read_to_string(file.path()).ok()).collect()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn two_programs_never_act_on_the_same_servers() {
     let running = simulator(builtin("small"), 5.0).await;
     let state = fresh_state_dir();
     let mut first = from(&state, &upgrade(&running));
-    until("the journal", || state.join("rollouts").is_dir()).await;
-    let (code, text) = end_or_kill(from(&state, &upgrade(&running)), None).await.expect("its end");
-    let reason = last_line(&text)["data"]["reason"].as_str().unwrap_or_default().to_owned();
-    assert!(code == 3 && reason.contains("is held by"), "{code} {text}");
     let state_of_it = || {
         let list = tiroll(&["history", "--json"]).env("TIROLL_STATE_DIR", &state).output().expect("the binary runs");
         let list: Value = serde_json::from_slice(&list.stdout).expect("one document");
         list["rollouts"][0]["state"].clone()
     };
+    // The directory is there a moment before the lock is, and the lock before the plan: without one there is nothing to go
+    // on with.
+    until("the first to have a plan", || {
+        state_of_it() == "running" && journal_text(&state).contains("rollout_started")
+    })
+    .await;
+    let (code, text) = end_or_kill(from(&state, &upgrade(&running)), None).await.expect("its end");
+    let reason = last_line(&text)["data"]["reason"].as_str().unwrap_or_default().to_owned();
+    assert!(code == 3 && reason.contains("is held by"), "{code} {text}");
     assert_eq!(state_of_it(), "running");
     first.kill().await.expect("it can be killed");
     assert_eq!(state_of_it(), "open");
