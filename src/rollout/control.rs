@@ -117,11 +117,12 @@ impl State {
 
     /// Whether anything may be sent.
     pub fn may_act(&self) -> bool {
-        self.is_going()
-            && !self.standing.is_paused
-            && self.question.is_none()
-            && !self.is_undecided
-            && self.unread_since.is_none()
+        self.is_unheld() && self.unread_since.is_none()
+    }
+
+    /// Whether no person has the word: at most a reading after a gap is waited for.
+    pub fn is_unheld(&self) -> bool {
+        self.is_going() && !self.standing.is_paused && self.question.is_none() && !self.is_undecided
     }
 
     /// Nothing is sent before the cluster was read after this moment.
@@ -132,15 +133,6 @@ impl State {
     /// The moment after which the cluster must be read before anything is sent.
     pub const fn unread_since(&self) -> Option<Timestamp> {
         self.unread_since
-    }
-
-    /// Whether nothing but a reading after a gap is waited for: a guard may say so when it does not come.
-    pub fn waits_for_readings(&self) -> bool {
-        self.is_going()
-            && !self.standing.is_paused
-            && self.question.is_none()
-            && !self.is_undecided
-            && self.unread_since.is_some()
     }
 
     /// The cluster has been read since.

@@ -78,8 +78,7 @@ impl Engine {
             // Replication has stopped altogether: that is said before whatever else is asked.
             let is_urgent =
                 guard == Guard::ThirdVersion && self.state.is_held_by_question() && self.asking_guard().is_none();
-            let may_ask = self.may_act() || is_urgent || self.state.waits_for_readings();
-            if self.guards.acknowledged.contains(&guard) || !may_ask {
+            if self.guards.acknowledged.contains(&guard) || !(self.state.is_unheld() || is_urgent) {
                 continue;
             }
             let (what, means) = match guard {

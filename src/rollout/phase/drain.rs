@@ -73,16 +73,20 @@ impl Drain {
         let deadline_extended_at = self.deadline_extended_at;
         self.retry();
         self.deadline_extended_at = deadline_extended_at;
-        self.last_reading = spent;
-        self.progress.restart(spent);
+        self.count_from(spent);
     }
 
     /// Gives it as much time again.
     pub fn extend(&mut self, spent: Duration) {
         self.deadline_extended_at = spent;
+        self.count_from(spent);
+        self.zero_since = self.zero_since.map(|_| spent);
+    }
+
+    /// What is waited for is waited for from now on.
+    fn count_from(&mut self, spent: Duration) {
         self.last_reading = spent;
         self.progress.restart(spent);
-        self.zero_since = self.zero_since.map(|_| spent);
     }
 
     /// Looks, and acts if it may.

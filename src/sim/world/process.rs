@@ -198,10 +198,15 @@ impl World {
         let process = self.staying(address)?;
         self.set_version(process, version)?;
         let gone_in = self.ask_to_stop(process, forced);
+        Ok(Planned { done_at_ms: self.now + self.spawn_once_gone(process, gone_in) })
+    }
+
+    /// Has the next process come up after the one before is gone; in how many virtual milliseconds it begins.
+    fn spawn_once_gone(&mut self, process: ProcessRef, gone_in: u64) -> u64 {
         let in_ms = gone_in + self.rng.range(self.rates.restart_ms.min, self.rates.restart_ms.max);
         self.restarting.insert(process);
         self.plan(in_ms, Event::Spawn(process));
-        Ok(Planned { done_at_ms: self.now + in_ms })
+        in_ms
     }
 
     /// A restart that is none of the rollout's: of what runs there, or of nothing.
@@ -212,12 +217,8 @@ impl World {
         if let Some(version) = version {
             self.install(process, version.to_string());
         }
-        let mut in_ms = self.rng.range(self.rates.restart_ms.min, self.rates.restart_ms.max);
-        if self.is_running(process) {
-            in_ms += self.stop_process(process);
-        }
-        self.restarting.insert(process);
-        self.plan(in_ms, Event::Spawn(process));
+        let gone_in = if self.is_running(process) { self.stop_process(process) } else { 0 };
+        self.spawn_once_gone(process, gone_in);
     }
 
     fn set_version(&mut self, process: ProcessRef, version: Option<&str>) -> Result<(), ActionError> {

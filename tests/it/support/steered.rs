@@ -6,7 +6,6 @@ use std::time::Duration;
 use tiroll::api::{Clients, Deadlines, Endpoints, Options};
 use tiroll::cluster::{Address, Clock, Version};
 use tiroll::driver::clock::SystemClock;
-use tiroll::driver::keeper::Keeper;
 use tiroll::driver::live::Live;
 use tiroll::driver::{Setup, Started};
 use tiroll::exec::sim::SimExecutor;
@@ -16,7 +15,7 @@ use tiroll::rollout::view::View;
 use tiroll::sim::Running;
 
 /// The default numbers, with some set in milliseconds.
-pub(crate) fn policy(set: &[&str]) -> Policy {
+fn policy(set: &[&str]) -> Policy {
     let mut policy = Policy::default();
     for text in set {
         let parse = |value: &str| value.trim_end_matches("ms").parse().ok().map(Duration::from_millis);
@@ -27,17 +26,12 @@ pub(crate) fn policy(set: &[&str]) -> Policy {
 
 /// A rollout to v8.5.4 that goes on by itself.
 pub(crate) async fn rollout(running: &Running, set: &[&str]) -> Started {
-    kept_rollout(running, policy(set), None).await
-}
-
-/// The same, with its records kept.
-pub(crate) async fn kept_rollout(running: &Running, policy: Policy, keeper: Option<Box<dyn Keeper>>) -> Started {
     let list = |all: &[String]| all.iter().map(|at| Address::parse(at).expect("an address")).collect();
     let endpoints = Endpoints { cdc: list(&running.captures), tidb: list(&running.tidb), pd: list(&running.pd) };
     let (has_tidb, has_pd) = (!endpoints.tidb.is_empty(), !endpoints.pd.is_empty());
     let executor = SimExecutor::new(&running.control).expect("a control server");
     let speed = executor.speed().await.expect("its speed");
-    let policy = policy.at_speed(speed);
+    let policy = policy(set).at_speed(speed);
     let deadlines = Deadlines { upgrade: policy.call_upgrade, owner: policy.call_drain, other: policy.call_other };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let clients = Clients::new(endpoints, &Options { deadlines, ..Options::default() }).expect("clients");
@@ -57,7 +51,7 @@ pub(crate) async fn kept_rollout(running: &Running, policy: Policy, keeper: Opti
         servers: Arc::new(Live::new(clients, Arc::clone(&clock))),
         executor: Some(Arc::new(executor)),
         clock,
-        keeper,
+        keeper: None,
         resumed: None,
         lingers: false,
     })
