@@ -222,7 +222,7 @@ impl fmt::Display for ChangefeedState {
 }
 
 /// The error or warning a changefeed carries.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangefeedError {
     /// For example `CDC:ErrSnapshotLostByGC`.
     pub code: Arc<str>,

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::answer::Failure;
 use super::units::Timestamp;
 
 /// What is known of one thing. There is no way from a failed read to an empty value: a failure keeps the last good
 /// value and marks it stale, or, if there was none, is unknown.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Observed<T> {
     /// Read, and the last read succeeded.
     Known {

@@ -41,7 +41,7 @@ impl Engine {
         offer(Command::Close, "end here; what is listed above stays owed".to_owned());
         let acting = if acting > 0 { " What was asked last is still under way; its end is waited for." } else { "" };
         let question = Question {
-            reason: "aborted",
+            reason: "aborted".into(),
             step: "abort".to_owned(),
             target: String::new(),
             what: format!("The rollout was {}.{acting}", self.state.aborted().unwrap_or("aborted")),

@@ -326,10 +326,10 @@ impl Engine {
                 self.plan.set(steps);
                 let steps = self.planned();
                 self.emit(Fact::RolloutStarted {
-                    operation: "upgrade",
+                    operation: "upgrade".into(),
                     from: from.map(|version| version.to_string()),
                     to: self.request.target.to_string(),
-                    executor: self.request.executor,
+                    executor: self.request.executor.into(),
                     simulated: self.request.is_simulated,
                     steps,
                 });
@@ -348,7 +348,7 @@ impl Engine {
                     .phases
                     .iter()
                     .filter(|phase| phase.state != super::view::PhaseState::Skipped)
-                    .map(|phase| phase.kind.name())
+                    .map(|phase| phase.kind.name().into())
                     .collect(),
             })
             .filter(|step| !step.phases.is_empty())
@@ -357,8 +357,15 @@ impl Engine {
 
     fn refuse(&mut self, reason: &'static str, target: String, what: String, advice: String) {
         let means = "Nothing was changed and nothing was asked of the cluster.".to_owned();
-        let question =
-            super::view::Question { reason, step: "plan".to_owned(), target, what, means, advice, choices: Vec::new() };
+        let question = super::view::Question {
+            reason: reason.into(),
+            step: "plan".to_owned(),
+            target,
+            what,
+            means,
+            advice,
+            choices: Vec::new(),
+        };
         let message = question.message();
         self.emit(Fact::Paused(question));
         self.end(Outcome::Refused, 3, message);

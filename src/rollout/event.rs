@@ -1,14 +1,14 @@
 //! Facts, with stable names: the screen's event pane, the headless output and later the journal share them.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::command::{Command, Who};
-use super::view::{Choice, Ending, OwedView, PhaseKind, Question};
+use super::view::{Choice, Ending, Name, OwedView, PhaseKind, Question};
 use crate::cluster::Timestamp;
 
 /// A fact and when it became one.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     /// When.
     pub at: Timestamp,
@@ -17,7 +17,7 @@ pub struct Event {
 }
 
 /// How much a fact asks for attention.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Weight {
     /// Every request, every count.
@@ -29,18 +29,19 @@ pub enum Weight {
 }
 
 /// What happened.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Fact {
     /// The plan stands.
     RolloutStarted {
         /// `upgrade`.
-        operation: &'static str,
+        operation: Name,
         /// The version before.
         from: Option<String>,
         /// The version after.
         to: String,
         /// How processes are restarted.
-        executor: &'static str,
+        executor: Name,
         /// Whether the cluster is simulated.
         simulated: bool,
         /// The plan: target and phases of every step.
@@ -77,7 +78,7 @@ pub enum Fact {
         /// The phase.
         phase: PhaseKind,
         /// `done`, `skipped` or `aborted`.
-        outcome: &'static str,
+        outcome: Name,
         /// The evidence that ended it.
         evidence: String,
         /// How long it took, in milliseconds.
@@ -132,12 +133,12 @@ pub enum Fact {
 }
 
 /// One step of a plan as scripts see it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedStep {
     /// The node's address, or a word for steps that are about none.
     pub target: String,
     /// The names of its phases.
-    pub phases: Vec<&'static str>,
+    pub phases: Vec<Name>,
 }
 
 impl Fact {
@@ -222,12 +223,13 @@ impl Fact {
                     "message": question.message(), "choices": choices,
                 })
             }
-            Self::ObligationIncurred(owed) => json!(owed),
+            Self::ObligationIncurred(owed) => owed_data(owed),
             Self::ObligationPaid { owed, evidence } => {
                 json!({ "kind": owed.kind, "target": owed.target, "what": owed.what, "evidence": evidence })
             }
             Self::RolloutEnded { ending, owed } => json!({
-                "outcome": ending.outcome, "exit_code": ending.exit_code, "reason": ending.reason, "owed": owed,
+                "outcome": ending.outcome, "exit_code": ending.exit_code, "reason": ending.reason,
+                "owed": owed.iter().map(owed_data).collect::<Vec<_>>(),
             }),
             Self::Commanded { who, command } => json!({ "who": who.name, "command": command }),
             Self::Sent { id, what } | Self::Answered { id, what } => json!({ "id": id, "what": what }),
@@ -266,4 +268,9 @@ impl Fact {
             Self::Noted { text, .. } => text.clone(),
         }
     }
+}
+
+/// What is owed, as scripts see it.
+fn owed_data(owed: &OwedView) -> Value {
+    json!({ "kind": owed.kind, "target": owed.target, "what": owed.what, "how": owed.how })
 }

@@ -75,6 +75,6 @@ impl Obligation {
                 format!("see whether the {} process at {address} runs; start it if not", component.word()),
             ),
         };
-        OwedView { kind, target, what, how, since: self.since }
+        OwedView { kind: kind.into(), target, what, how, since: self.since }
     }
 }

@@ -78,7 +78,7 @@ pub(super) fn question(
         own.iter().map(|(command, label)| Choice { command: *command, label: (*label).to_owned() }).collect();
     choices.push(Choice { command: Command::Abort, label: "give the rollout up; says what is left behind".to_owned() });
     Question {
-        reason,
+        reason: reason.into(),
         step: String::new(),
         target: String::new(),
         what: what.into(),

@@ -21,12 +21,12 @@ impl Engine {
         View {
             at: self.now,
             title: Title {
-                operation: if self.request.is_watch { "watch" } else { "upgrade" },
+                operation: if self.request.is_watch { "watch" } else { "upgrade" }.into(),
                 from: self.span.from.clone(),
                 to: (!self.request.is_watch).then(|| self.request.target.clone()),
                 is_simulated: self.request.is_simulated,
                 speed: self.request.speed,
-                executor: self.request.executor,
+                executor: self.request.executor.into(),
             },
             mode: self.state.mode(self.active.is_some()),
             started_at: self.span.started_at,

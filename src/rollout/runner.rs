@@ -236,7 +236,7 @@ impl Engine {
             step,
             target,
             phase: kind,
-            outcome: if state == PhaseState::Done { "done" } else { "aborted" },
+            outcome: if state == PhaseState::Done { "done" } else { "aborted" }.into(),
             evidence: evidence.to_owned(),
             took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         });

@@ -2,6 +2,7 @@
 //!
 //! A view is built after every step of the engine and handed out behind an `Arc`; readers never reach into the engine.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +18,11 @@ use crate::cluster::{
 /// Names of tables, as far as a `TiDB` server could tell them.
 pub type TableNames = BTreeMap<TableId, String>;
 
+/// A stable name that scripts rely on: of this program, or read back from one that attached.
+pub type Name = Cow<'static, str>;
+
 /// Everything there is to show.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct View {
     /// When this view was built.
     pub at: Timestamp,
@@ -85,10 +89,10 @@ impl View {
 }
 
 /// What the rollout is about.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Title {
     /// `upgrade` or `watch`.
-    pub operation: &'static str,
+    pub operation: Name,
     /// The version the cluster had when the plan was made.
     pub from: Option<Version>,
     /// The version it shall have.
@@ -98,11 +102,12 @@ pub struct Title {
     /// How fast a simulated cluster runs; 1 for a real one.
     pub speed: f64,
     /// How processes are restarted: `sim`, `manual`, or nothing when only watching.
-    pub executor: &'static str,
+    pub executor: Name,
 }
 
 /// What the engine is doing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// The cluster is being read; there is no plan yet.
     Reading,
@@ -181,7 +186,7 @@ impl Outcome {
 }
 
 /// One node's visit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepView {
     /// What the step is about.
     pub kind: StepKind,
@@ -226,7 +231,7 @@ pub enum StepKind {
 }
 
 /// One thing done inside a step.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseView {
     /// Which.
     pub kind: PhaseKind,
@@ -318,7 +323,7 @@ impl PhaseState {
 }
 
 /// One `TiCDC` cluster.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GroupView {
     /// Its id.
     pub cluster_id: ClusterId,
@@ -346,7 +351,7 @@ impl GroupView {
 }
 
 /// One capture as far as it is known.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CaptureView {
     /// Its id.
     pub id: CaptureId,
@@ -363,6 +368,7 @@ pub struct CaptureView {
     /// What it is, seen from here.
     pub standing: Standing,
     /// Its tables by changefeed.
+    #[serde(with = "placed")]
     pub tables: Observed<Arc<BTreeMap<ChangefeedId, Vec<TableId>>>>,
     /// Tables gained (or lost) in the last minute, if that is known.
     pub per_minute: Option<i64>,
@@ -380,8 +386,31 @@ impl CaptureView {
     }
 }
 
+/// Tables by changefeed, read or not, as a list of pairs: JSON has no keys but texts.
+mod placed {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::cluster::{ChangefeedId, Observed, TableId};
+
+    type Tables = BTreeMap<ChangefeedId, Vec<TableId>>;
+    type Pairs = Vec<(ChangefeedId, Vec<TableId>)>;
+
+    pub(super) fn serialize<S: Serializer>(tables: &Observed<Arc<Tables>>, to: S) -> Result<S::Ok, S::Error> {
+        tables.map(|tables| tables.iter().map(|(id, ids)| (id.clone(), ids.clone())).collect::<Pairs>()).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Observed<Arc<Tables>>, D::Error> {
+        let pairs = Observed::<Pairs>::deserialize(from)?;
+        Ok(pairs.map(|pairs| Arc::new(pairs.iter().cloned().collect())))
+    }
+}
+
 /// What a capture is, seen from here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Standing {
     /// Listed, and answers as itself.
     Present,
@@ -394,7 +423,7 @@ pub enum Standing {
 }
 
 /// One changefeed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChangefeedView {
     /// Its id.
     pub id: ChangefeedId,
@@ -411,7 +440,7 @@ pub struct ChangefeedView {
 }
 
 /// A drain, live.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DrainView {
     /// The capture.
     pub capture: CaptureId,
@@ -446,7 +475,7 @@ pub struct DrainView {
 }
 
 /// The `TiDB` side.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TidbView {
     /// Whether the cluster is upgrading; then user DDL hangs.
     pub is_upgrading: Observed<bool>,
@@ -457,7 +486,7 @@ pub struct TidbView {
 }
 
 /// One `TiDB` server.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TidbServerView {
     /// Its status address.
     pub address: String,
@@ -472,7 +501,7 @@ pub struct TidbServerView {
 }
 
 /// One PD server.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PdView {
     /// Its client address.
     pub address: String,
@@ -481,10 +510,10 @@ pub struct PdView {
 }
 
 /// Something that was changed and must be changed back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwedView {
     /// `finish`, `restart` or `start`.
-    pub kind: &'static str,
+    pub kind: Name,
     /// The capture's or server's address, or `tidb`.
     pub target: String,
     /// What was done, and what it means until it is undone.
@@ -492,15 +521,14 @@ pub struct OwedView {
     /// What pays it, as a person would do it without this program.
     pub how: String,
     /// Since when, for people.
-    #[serde(skip)]
     pub since: Timestamp,
 }
 
 /// Something only a person can decide.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     /// A stable name of the reason, for scripts: `drain_stalled`, `wrong_version`, …
-    pub reason: &'static str,
+    pub reason: Name,
     /// The step's kind and the phase's name, as `capture/drain`.
     pub step: String,
     /// The node.
@@ -524,7 +552,7 @@ impl Question {
 }
 
 /// One way to go on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
     /// The command that chooses it.
     pub command: Command,

@@ -51,7 +51,7 @@ pub(crate) fn state() -> UiState {
                 step: 0,
                 target: "127.0.0.1:8301".to_owned(),
                 phase: PhaseKind::Settle,
-                outcome: "done",
+                outcome: "done".into(),
                 evidence: "3 changefeeds run, lag under 10 s for 10 s".to_owned(),
                 took_ms: 14_000,
             },
@@ -152,12 +152,12 @@ pub(crate) fn reading() -> View {
     let mut view = View {
         at: now(),
         title: Title {
-            operation: "upgrade",
+            operation: "upgrade".into(),
             from: None,
             to: Some(version("v8.5.4")),
             is_simulated: true,
             speed: 20.0,
-            executor: "sim",
+            executor: "sim".into(),
         },
         mode: Mode::Reading,
         started_at: None,
@@ -323,7 +323,7 @@ pub(crate) fn drain_lost() -> View {
 
 fn drained_owed() -> OwedView {
     OwedView {
-        kind: "restart",
+        kind: "restart".into(),
         target: "127.0.0.1:8302".to_owned(),
         what: "A drain was asked for: this capture takes no table again until its process is restarted.".to_owned(),
         how: "restart the cdc process at 127.0.0.1:8302".to_owned(),
@@ -348,7 +348,7 @@ pub(crate) fn question() -> View {
         feed("users", ChangefeedState::Normal, 700, 20),
     ]);
     view.question = Some(Question {
-        reason: "drain_stalled",
+        reason: "drain_stalled".into(),
         step: "capture/drain".to_owned(),
         target: "127.0.0.1:8302".to_owned(),
         what: "The drain has not moved for 30 s: 17 of 40 tables are still on 127.0.0.1:8302.".to_owned(),
@@ -373,7 +373,7 @@ pub(crate) fn aborted() -> View {
     view.mode = Mode::Aborted;
     view.plan[1].phases[0].state = PhaseState::Aborted;
     view.question = Some(Question {
-        reason: "aborted",
+        reason: "aborted".into(),
         step: "capture/drain".to_owned(),
         target: "127.0.0.1:8302".to_owned(),
         what: "The rollout was aborted while 127.0.0.1:8302 was draining.".to_owned(),
@@ -419,7 +419,7 @@ pub(crate) fn ended() -> View {
 /// Looking only, at a cluster in a bad state with awkward names.
 pub(crate) fn watching() -> View {
     let mut view = stepping();
-    view.title.operation = "watch";
+    view.title.operation = "watch".into();
     view.title.to = None;
     view.title.is_simulated = false;
     view.mode = Mode::Watching;

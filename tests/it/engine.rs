@@ -9,3 +9,4 @@ mod odd_days;
 mod properties;
 mod resume;
 mod sweeps;
+mod told;

@@ -100,7 +100,7 @@ fn digest(course: &Course) -> u64 {
         phase.note.chars().filter(|c| !c.is_ascii_digit()).collect::<String>().hash(&mut hash);
     }
     view.question.map(|question| question.reason).hash(&mut hash);
-    view.owed.iter().map(|owed| (owed.kind, owed.target.clone())).collect::<Vec<_>>().hash(&mut hash);
+    view.owed.iter().map(|owed| (owed.kind.clone(), owed.target.clone())).collect::<Vec<_>>().hash(&mut hash);
     for capture in &course.captures {
         (capture.liveness(), capture.tables, capture.version, capture.generation.min(2), capture.down_until.is_some())
             .hash(&mut hash);

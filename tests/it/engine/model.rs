@@ -1,6 +1,7 @@
 //! A cluster of a few captures and two `TiDB` servers as plain data: it answers the engine's effects, gives sweeps, and
 //! watches over what must never happen.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use tiroll::rollout::durable::Durable;
 use tiroll::rollout::effect::{Action, ActionOutcome, Call, CallAnswer, Component, Effect, EffectId, Input, Verb};
 use tiroll::rollout::event::{Event, Fact};
 use tiroll::rollout::policy::Policy;
-use tiroll::rollout::view::Mode;
+use tiroll::rollout::view::{Mode, Name};
 use tiroll::rollout::{Engine, Request, StepOutput};
 
 use super::coordinator::Coordinator;
@@ -243,7 +244,7 @@ impl Course {
     }
 
     pub(crate) fn asked(&self) -> Option<&'static str> {
-        self.engine.view().question.map(|question| question.reason)
+        self.engine.view().question.map(|question| own(&question.reason))
     }
 
     /// Whether something that was sent is not answered yet.
@@ -360,8 +361,8 @@ impl Course {
         self.keep(&out);
         for event in &out.events {
             match &event.fact {
-                Fact::ObligationIncurred(owed) => *self.owes.entry(owed.kind).or_default() += 1,
-                Fact::ObligationPaid { owed, .. } => *self.owes.entry(owed.kind).or_default() -= 1,
+                Fact::ObligationIncurred(owed) => *self.owes.entry(own(&owed.kind)).or_default() += 1,
+                Fact::ObligationPaid { owed, .. } => *self.owes.entry(own(&owed.kind)).or_default() -= 1,
                 _ => {}
             }
         }
@@ -627,5 +628,13 @@ impl Course {
                 }
             }
         }
+    }
+}
+
+/// A name that the engine gave: its own are never made at run time.
+fn own(name: &Name) -> &'static str {
+    match name {
+        Cow::Borrowed(name) => name,
+        Cow::Owned(name) => panic!("{name} was made at run time"),
     }
 }
