@@ -1,14 +1,16 @@
 //! The composition root: reads the command line, wires the rooms together, maps outcomes to exit codes.
 
 pub mod args;
+mod attach;
+mod company;
 mod connect;
 mod headless;
 mod keep;
+mod on_wait;
 mod output;
 mod screen;
 mod signals;
 
-use std::io::IsTerminal;
 use std::path::Path;
 
 use clap::Parser;
@@ -18,7 +20,9 @@ use crate::cluster::Version;
 use crate::driver::clock::SystemClock;
 use crate::sim;
 use crate::sim::scenario::Scenario;
+use crate::ui;
 use args::{Cli, Demo, ExecutorChoice, Format, History, Resume, Sim, Status, Upgrade, Verb, Watch};
+use company::Company;
 use connect::{OnRecord, Plan, endpoints_of_sim};
 use output::{say, warn};
 use screen::Purpose;
@@ -74,6 +78,9 @@ async fn run(cli: Cli) -> Result<u8> {
         Some(Verb::Watch(watch)) => run_watch(watch).await,
         Some(Verb::Upgrade(upgrade)) => run_upgrade(upgrade).await,
         Some(Verb::Resume(resume)) => run_resume(resume).await,
+        Some(Verb::Attach(args)) => attach::attach(args).await,
+        Some(Verb::Pause(args)) => attach::pause(args).await,
+        Some(Verb::Abort(args)) => attach::abort(args).await,
         Some(Verb::History(history)) => run_history(&history),
     }
 }
@@ -111,8 +118,7 @@ async fn start_sim(name: &str, speed: f64) -> Result<sim::Running> {
 }
 
 async fn run_demo(demo: Demo) -> Result<u8> {
-    let has_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    if !has_terminal && !demo.headless {
+    if !ui::has_terminal() && !demo.headless {
         warn("the demo is a screen, and this is no terminal.");
         warn("For the same rollout as plain text: tiroll demo --headless");
         return Ok(2);
@@ -129,9 +135,9 @@ async fn run_demo(demo: Demo) -> Result<u8> {
     };
     let started = plan.start(SystemClock::new(), OnRecord::default()).await?;
     if demo.headless {
-        return Ok(headless::run(started, demo.format, None, false).await);
+        return Ok(headless::run(started, demo.format, None, false, None).await);
     }
-    screen::run(started, demo.look, Purpose::Demo, None).await
+    screen::run(started, demo.look, Purpose::Demo, None, None).await
 }
 
 async fn run_sim(args: Sim) -> Result<u8> {
@@ -155,7 +161,7 @@ async fn run_status(args: Status) -> Result<u8> {
 }
 
 async fn run_watch(args: Watch) -> Result<u8> {
-    if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+    if !ui::has_terminal() {
         warn("`tiroll watch` is a screen, and this is no terminal. `tiroll status` prints the cluster once.");
         return Ok(2);
     }
@@ -169,17 +175,16 @@ async fn run_watch(args: Watch) -> Result<u8> {
         speed: None,
     };
     let started = plan.start(SystemClock::new(), OnRecord::default()).await?;
-    screen::run(started, args.look, Purpose::Watch, None).await
+    screen::run(started, args.look, Purpose::Watch, None, None).await
 }
 
 async fn run_upgrade(args: Upgrade) -> Result<u8> {
-    let has_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     if args.headless && !args.yes && !args.dry_run {
         warn("error: --headless runs the plan without asking, so it needs --yes.");
         warn("To see the plan first: the same command with --dry-run");
         return Ok(2);
     }
-    if !has_terminal && !args.headless && !args.dry_run {
+    if !ui::has_terminal() && !args.headless && !args.dry_run {
         warn("error: this is no terminal. Run it with --headless --yes, or look at the plan with --dry-run.");
         return Ok(2);
     }
@@ -205,17 +210,18 @@ async fn run_upgrade(args: Upgrade) -> Result<u8> {
         Ok(kept) => kept,
         Err(refusal) => return Ok(refuse(&refusal, args.headless && args.format == Format::Json, &clock)),
     };
+    let place = kept.place();
     let record = OnRecord { keeper: Some(Box::new(kept)), resumed: None };
     let started = plan.start(clock, record).await?;
+    let company = Some(Company::invite(&started, &place, args.on_wait.on_wait, false));
     if args.headless {
-        return Ok(headless::run(started, args.format, args.timeout, false).await);
+        return Ok(headless::run(started, args.format, args.timeout, false, company).await);
     }
-    screen::run(started, args.look, Purpose::Rollout, args.timeout).await
+    screen::run(started, args.look, Purpose::Rollout, args.timeout, company).await
 }
 
 async fn run_resume(args: Resume) -> Result<u8> {
-    let has_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    if args.headless != args.yes || (!has_terminal && !args.headless) {
+    if args.headless != args.yes || (!ui::has_terminal() && !args.headless) {
         warn("error: without a screen, `tiroll resume` needs both --headless and --yes.");
         return Ok(2);
     }
@@ -248,12 +254,14 @@ async fn run_resume(args: Resume) -> Result<u8> {
         warn(&format!("error: {error}"));
         return Ok(2);
     }
+    let place = kept.place();
     let record = OnRecord { keeper: Some(Box::new(kept)), resumed: Some(replayed.durable) };
     let started = plan.start(clock, record).await?;
+    let company = Some(Company::invite(&started, &place, args.on_wait.on_wait, args.headless));
     if args.headless {
-        return Ok(headless::run(started, args.format, args.timeout, true).await);
+        return Ok(headless::run(started, args.format, args.timeout, true, company).await);
     }
-    screen::run(started, args.look, Purpose::Rollout, args.timeout).await
+    screen::run(started, args.look, Purpose::Rollout, args.timeout, company).await
 }
 
 fn run_history(args: &History) -> Result<u8> {

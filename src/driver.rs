@@ -8,6 +8,7 @@
 pub mod clock;
 pub mod handle;
 pub mod keeper;
+pub mod link;
 pub mod live;
 pub mod poller;
 pub mod servers;
@@ -58,7 +59,7 @@ const INPUTS: usize = 256;
 /// Events a reader may be behind before it is told that it missed some.
 const EVENTS: usize = 4_096;
 /// How long calls in flight are waited for when the rollout is ended from outside.
-const LAST_CALLS: Duration = Duration::from_secs(30);
+pub const LAST_CALLS: Duration = Duration::from_secs(30);
 
 /// A rollout under way.
 pub struct Started {

@@ -12,7 +12,8 @@
 //! ```
 //!
 //! The screen ([`ui`]) and the headless mode ([`cli`]) are two readers of one [`driver::handle::Handle`]. There is no
-//! second path to the cluster, and a simulated cluster is spoken to over HTTP like any other.
+//! second path to the cluster, and a simulated cluster is spoken to over HTTP like any other. A second person's program
+//! gets such a handle over a socket in the rollout's directory ([`driver::link`]).
 //!
 //! ## Rooms
 //!

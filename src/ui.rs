@@ -7,9 +7,12 @@
 
 use std::io;
 
+use tokio::sync::broadcast::Receiver;
+
 use crate::cluster::Timestamp;
 use crate::driver::handle::Handle;
 use crate::rollout::command::Who;
+use crate::rollout::event::Event;
 use crate::rollout::view::View;
 
 mod detail;
@@ -43,6 +46,8 @@ pub struct Options {
     pub who: Who,
     /// Whether keys may give commands; `false` only looks.
     pub can_command: bool,
+    /// Whether the rollout is run by another program: then leaving the screen changes nothing.
+    pub is_attached: bool,
 }
 
 /// How the person left.
@@ -90,9 +95,15 @@ pub fn paint(buf: &mut ratatui::buffer::Buffer, view: &View, now: Timestamp, opt
     view::draw(buf, view, &state, theme::Theme::new(!options.no_color, options.ascii));
 }
 
+/// Whether input and output are a terminal.
+pub fn has_terminal() -> bool {
+    terminal::is_there()
+}
+
 /// Takes the terminal, shows the rollout until the person leaves or something ends it, and gives the terminal back.
-pub async fn run(handle: Handle, options: Options) -> Result<Leave, UiError> {
-    if !terminal::is_there() {
+/// `events` are those to show, from the first on.
+pub async fn run(handle: Handle, events: Receiver<Event>, options: Options) -> Result<Leave, UiError> {
+    if !has_terminal() {
         return Err(UiError::NoTerminal);
     }
     // Signals first: one that comes while the screen is being entered must not leave the terminal raw.
@@ -100,7 +111,7 @@ pub async fn run(handle: Handle, options: Options) -> Result<Leave, UiError> {
     // Then the reader of keys: made on a terminal that has just gone it panics, so it is made before anything is drawn.
     let input = crossterm::event::EventStream::new();
     let mut screen = terminal::Screen::enter()?;
-    let leave = event_loop::run(&mut screen, input, signals, &handle, &options).await;
+    let leave = event_loop::run(&mut screen, input, signals, &handle, events, &options).await;
     drop(screen);
     Ok(leave)
 }

@@ -38,6 +38,12 @@ pub enum Verb {
     Upgrade(Upgrade),
     /// Go on with a rollout after the program ended in the middle of it
     Resume(Resume),
+    /// Open the screen of a rollout that another program runs
+    Attach(Attach),
+    /// Pause a rollout that another program runs
+    Pause(Pause),
+    /// Abort a rollout that another program runs
+    Abort(Abort),
     /// List the rollouts that were begun from here, and what they owe
     History(History),
 }
@@ -165,6 +171,9 @@ pub struct Upgrade {
     /// Print the plan and end; nothing is changed
     #[arg(long)]
     pub dry_run: bool,
+    /// Who is called.
+    #[command(flatten)]
+    pub on_wait: OnWait,
     /// The journal.
     #[command(flatten)]
     pub state: StateDir,
@@ -201,12 +210,88 @@ pub struct Resume {
     /// Change one of the numbers of the rollout, beside those set when it began
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// Who is called.
+    #[command(flatten)]
+    pub on_wait: OnWait,
     /// The journal.
     #[command(flatten)]
     pub state: StateDir,
     /// The screen.
     #[command(flatten)]
     pub look: Look,
+}
+
+/// `tiroll attach`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tiroll attach                                   the one rollout that is running\n  \
+    tiroll attach 20261201-041055-7f3a --read-only\n\n\
+    For the user who began it, on the same machine. Leaving this screen leaves the rollout running. Exit codes: 0 left, or\n\
+    the rollout ended · 1 its program is gone, or could not be reached · 2 name the one you mean · 3 nothing runs."
+)]
+pub struct Attach {
+    /// Which rollout (`tiroll history` lists them); may be left out where only one is running
+    #[arg(value_name = "ID")]
+    pub id: Option<String>,
+    /// Look only: every key that would change something is refused
+    #[arg(long)]
+    pub read_only: bool,
+    /// The journal.
+    #[command(flatten)]
+    pub state: StateDir,
+    /// The screen.
+    #[command(flatten)]
+    pub look: Look,
+}
+
+/// `tiroll pause`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Nothing new starts; what the servers are doing goes on. The program that runs the rollout stays, a headless\n\
+    one too; `tiroll attach` continues. Exit codes: 0 paused · 1 its program could not be reached · 2 name the one you\n\
+    mean · 3 refused, or nothing runs."
+)]
+pub struct Pause {
+    /// Which rollout (`tiroll history` lists them); may be left out where only one is running
+    #[arg(value_name = "ID")]
+    pub id: Option<String>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// The journal.
+    #[command(flatten)]
+    pub state: StateDir,
+}
+
+/// `tiroll abort`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Says what that leaves behind and how it is paid; pays nothing itself. A headless rollout then ends with exit\n\
+    code 4, unless somebody is attached. Exit codes: 0 aborted · 1 its program could not be reached · 2 name the one you\n\
+    mean · 3 refused, or nothing runs."
+)]
+pub struct Abort {
+    /// Which rollout (`tiroll history` lists them); may be left out where only one is running
+    #[arg(value_name = "ID")]
+    pub id: Option<String>,
+    /// The node that is being restarted now and may stay down: must be named to abort in the middle of its restart
+    #[arg(long, value_name = "HOST:PORT")]
+    pub restarting: Option<String>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// The journal.
+    #[command(flatten)]
+    pub state: StateDir,
+}
+
+/// The program that calls a person.
+#[derive(Debug, Args)]
+pub struct OnWait {
+    /// A program to run when a person is needed, once for each question; `;` ends its arguments. No shell reads them. It
+    /// finds `TIROLL_ROLLOUT`, `TIROLL_REASON`, `TIROLL_TARGET` and `TIROLL_MESSAGE` in its environment, and has 30 s
+    #[arg(long, value_name = "PROGRAM [ARG]", num_args = 1.., value_terminator = ";", allow_hyphen_values = true)]
+    pub on_wait: Vec<String>,
 }
 
 /// `tiroll history`.

@@ -4,23 +4,53 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::watch;
 
 use super::args::Format;
+use super::company::Company;
 use super::output::{say, warn};
 use super::signals::Signals;
 use crate::cluster::units::spoken;
 use crate::cluster::{Clock, Timestamp};
-use crate::driver::Started;
 use crate::driver::clock::SystemClock;
+use crate::driver::handle::Handle;
+use crate::driver::{LAST_CALLS, Started};
+use crate::rollout::after_abort::ABORTED;
 use crate::rollout::command::{Command, Who};
 use crate::rollout::effect::Cut;
 use crate::rollout::event::{Event, Fact, PlannedStep, Weight};
 use crate::rollout::resume::RESUMED;
-use crate::rollout::view::OwedView;
+use crate::rollout::view::{OwedView, Question};
 
 /// Runs it to its end; the exit code.
 /// `goes_on`: a rollout that was resumed goes on by itself where nothing is unsettled.
-pub(super) async fn run(mut started: Started, format: Format, timeout: Option<Duration>, goes_on: bool) -> u8 {
+pub(super) async fn run(
+    mut started: Started,
+    format: Format,
+    timeout: Option<Duration>,
+    goes_on: bool,
+    company: Option<Company>,
+) -> u8 {
+    let code = follow(&mut started, format, timeout, goes_on, company.as_ref()).await;
+    if let Some(company) = company {
+        company.part().await;
+    }
+    // The last line has been written; what went wrong since is said beside it.
+    while let Ok(event) = started.events.try_recv() {
+        if event.fact.weight() == Weight::Warning {
+            warn(&event.fact.line());
+        }
+    }
+    code
+}
+
+async fn follow(
+    started: &mut Started,
+    format: Format,
+    timeout: Option<Duration>,
+    goes_on: bool,
+    company: Option<&Company>,
+) -> u8 {
     let mut signals = Signals::new();
     let deadline = async {
         match timeout {
@@ -30,6 +60,8 @@ pub(super) async fn run(mut started: Started, format: Format, timeout: Option<Du
     };
     tokio::pin!(deadline);
     let mut is_late = false;
+    let mut is_aborted = false;
+    let mut attached = Attached(company.map(Company::steering));
     loop {
         tokio::select! {
             event = started.events.recv() => match event {
@@ -42,17 +74,29 @@ pub(super) async fn run(mut started: Started, format: Format, timeout: Option<Du
                                 warn(&format!("could not go on: {why}"));
                             }
                         }
-                        Fact::Paused(question) => {
-                            let reason = format!("Paused, waiting for a person: {}", question.message());
-                            started.handle.end(Cut::Paused, reason);
+                        Fact::Paused(_) if attached.is_somebody() => {
+                            warn("somebody is attached who can answer; this program waits for them");
                         }
-                        Fact::RolloutEnded { ending, .. } => return ending.exit_code,
+                        Fact::Paused(question) => end_at(&question, &started.handle, is_aborted),
+                        Fact::Commanded { command: Command::Abort, .. } => is_aborted = true,
+                        Fact::RolloutEnded { ending, owed } => {
+                            if let (Some(company), false) = (company, owed.is_empty()) {
+                                warn(&format!("to pay what is owed with care: tiroll resume {}", company.id()));
+                            }
+                            return ending.exit_code;
+                        }
                         _ => {}
                     }
                 }
                 Err(RecvError::Lagged(missed)) => warn(&format!("{missed} events were not shown")),
                 Err(RecvError::Closed) => return 1,
             },
+            () = attached.all_left() => {
+                let question = started.handle.view().borrow().question.clone();
+                if let Some(question) = question {
+                    end_at(&question, &started.handle, is_aborted);
+                }
+            }
             () = &mut deadline, if !is_late => {
                 is_late = true;
                 let after = timeout.unwrap_or_default();
@@ -66,6 +110,47 @@ pub(super) async fn run(mut started: Started, format: Format, timeout: Option<Du
                 started.handle.end(Cut::Interrupted, reason);
             }
         }
+    }
+}
+
+/// People who are attached and could answer.
+struct Attached(Option<watch::Receiver<usize>>);
+
+impl Attached {
+    fn is_somebody(&self) -> bool {
+        self.0.as_ref().is_some_and(|count| *count.borrow() > 0)
+    }
+
+    /// Resolves each time the last of them has left.
+    async fn all_left(&mut self) {
+        let Some(count) = &mut self.0 else { return std::future::pending().await };
+        loop {
+            if count.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+            if *count.borrow_and_update() == 0 {
+                return;
+            }
+        }
+    }
+}
+
+/// Nobody is here to answer: an abort is closed with what it leaves, anything else is for the next start.
+fn end_at(question: &Question, handle: &Handle, is_aborted: bool) {
+    if is_aborted && question.reason == ABORTED {
+        tokio::spawn(close(handle.clone()));
+    } else {
+        handle.end(Cut::Paused, format!("Paused, waiting for a person: {}", question.message()));
+    }
+}
+
+/// Ends an aborted rollout; what was asked of a server last is waited for.
+async fn close(handle: Handle) {
+    let mut idle = handle.idle();
+    // Whatever does not come to its end stays owed.
+    let _ = tokio::time::timeout(LAST_CALLS, idle.wait_for(|is_idle| *is_idle)).await;
+    if let Err(why) = handle.command(&Who::new("headless"), Command::Close).await {
+        warn(&format!("could not end after the abort: {why}"));
     }
 }
 

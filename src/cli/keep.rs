@@ -1,5 +1,7 @@
 //! A rollout's journal as the driver sees it, the locks on its servers, and what earlier rollouts left.
 
+use std::path::PathBuf;
+
 use serde::Serialize;
 
 use super::args::StateDir;
@@ -8,7 +10,9 @@ use super::output::warn;
 use crate::api::Endpoints;
 use crate::cluster::{Address, Clock, Timestamp, Version};
 use crate::driver::keeper::Keeper;
+use crate::driver::link::SOCKET;
 use crate::journal::{Base, Claim, Holder, Journal, JournalError, Locks, RolloutId, Summary, Writer, list, read};
+use crate::rollout::command::Who;
 use crate::rollout::control::Life;
 use crate::rollout::durable::{Change, Durable};
 use crate::rollout::record::{Began, Record, Replayed};
@@ -76,7 +80,9 @@ pub(super) fn three_parts(error: &JournalError) -> String {
 pub(super) enum Refusal {
     /// Somebody else holds a server, an earlier rollout owes something there, or there is nothing to go on with.
     Person(String),
-    /// The journal cannot be read or written.
+    /// It must be said which rollout is meant.
+    Usage(String),
+    /// The journal cannot be read or written, or the program that runs it cannot be reached.
     Disk(String),
 }
 
@@ -84,7 +90,7 @@ impl Refusal {
     /// The reason, in its three parts.
     pub(super) fn text(&self) -> &str {
         match self {
-            Self::Person(text) | Self::Disk(text) => text,
+            Self::Person(text) | Self::Usage(text) | Self::Disk(text) => text,
         }
     }
 
@@ -92,6 +98,7 @@ impl Refusal {
     pub(super) const fn exit_code(&self) -> u8 {
         match self {
             Self::Person(_) => 3,
+            Self::Usage(_) => 2,
             Self::Disk(_) => 1,
         }
     }
@@ -122,6 +129,31 @@ fn claims(servers: &Endpoints) -> Vec<Claim> {
 /// Who acts: the user of this machine.
 fn here() -> Writer {
     Writer::here(std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| "operator".to_owned()))
+}
+
+/// The same as a name for commands.
+pub(super) fn who() -> Who {
+    let Writer { name, host, .. } = here();
+    Who::new(format!("{name}@{host}"))
+}
+
+/// Where a rollout lives.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    /// Its name.
+    pub(super) id: RolloutId,
+    directory: PathBuf,
+}
+
+impl Place {
+    fn new(base: &Base, id: &RolloutId) -> Self {
+        Self { id: id.clone(), directory: base.rollout(id) }
+    }
+
+    /// The socket that others attach to.
+    pub(super) fn socket(&self) -> PathBuf {
+        self.directory.join(SOCKET)
+    }
 }
 
 /// Takes the locks on every server that a new rollout may change, and makes ready to keep it.
@@ -258,7 +290,52 @@ pub(super) fn named_or_open(base: &Base, id: Option<&str>) -> Result<RolloutId, 
     }
 }
 
+/// The running rollout that is meant: the one named, or the only one.
+pub(super) fn running(base: &Base, id: Option<&str>) -> Result<Place, Refusal> {
+    let named = id.map(RolloutId::parse).transpose()?;
+    let (held, free): (Vec<_>, Vec<_>) = list(base)?.into_iter().partition(|summary| summary.is_held);
+    let line = |summary: &Summary| {
+        let title = summary.header.as_ref().map_or("?", |header| header.title.as_str());
+        let by = summary.holder.as_ref().map_or_else(|| "another process".to_owned(), ToString::to_string);
+        format!("\n  {}  {title}, by {by}", summary.id)
+    };
+    if let Some(id) = named {
+        if held.iter().any(|summary| summary.id == id) {
+            return Ok(Place::new(base, &id));
+        }
+        if !free.iter().any(|summary| summary.id == id) {
+            let base = base.path().display();
+            return Err(Refusal::Person(format!(
+                "there is no rollout {id} in {base}; `tiroll history` lists all of them"
+            )));
+        }
+        return Err(Refusal::Person(format!(
+            "rollout {id} is not running. If it is open, this goes on with it: tiroll resume {id}"
+        )));
+    }
+    match held.as_slice() {
+        [only] => Ok(Place::new(base, &only.id)),
+        [] => {
+            let open: Vec<_> =
+                open_among(base, free).iter().map(|(open, _)| format!("\n  tiroll resume {}", open.id)).collect();
+            Err(Refusal::Person(match open.as_slice() {
+                [] => "no rollout is running, and none is open".to_owned(),
+                open => format!("no rollout is running. What is open can be gone on with:{}", open.concat()),
+            }))
+        }
+        more => {
+            let more: Vec<_> = more.iter().map(line).collect();
+            Err(Refusal::Usage(format!("more than one rollout is running; name the one you mean:{}", more.concat())))
+        }
+    }
+}
+
 impl Kept {
+    /// Where it lives.
+    pub(super) fn place(&self) -> Place {
+        Place::new(&self.base, &self.id)
+    }
+
     /// How it was begun.
     pub(super) const fn began(&self) -> &Began {
         &self.began

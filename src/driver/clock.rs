@@ -18,6 +18,12 @@ impl SystemClock {
     pub fn new() -> Self {
         Self { start: Instant::now(), offset_ms: wall_ms().max(1_000) }
     }
+
+    /// A clock whose monotonic time goes on from another program's: moments of that one have their right age on it.
+    #[expect(clippy::disallowed_methods, reason = "this is the edge where time enters")]
+    pub fn in_step_with(theirs: Timestamp) -> Self {
+        Self { start: Instant::now(), offset_ms: theirs.mono_ms }
+    }
 }
 
 impl Default for SystemClock {

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cluster::Clock;
 use crate::rollout::command::{Command, Permission, Who};
 use crate::rollout::effect::Cut;
-use crate::rollout::event::Event;
+use crate::rollout::event::{Event, Fact, Weight};
 use crate::rollout::view::View;
 
 /// A command on its way to the engine, with the place for its answer.
@@ -67,6 +67,13 @@ impl Handle {
             return gone();
         }
         answer.await.unwrap_or_else(|_| gone())
+    }
+
+    /// Says something to whoever reads the events: of the program, not of the cluster, so it is on no record.
+    pub fn note(&self, weight: Weight, text: impl Into<String>) {
+        let fact = Fact::Noted { weight, text: text.into() };
+        // Nobody listening is no error.
+        let _ = self.events.send(Event { at: self.clock.now(), fact });
     }
 
     /// The clock that ages are measured with.

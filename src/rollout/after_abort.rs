@@ -11,6 +11,9 @@ use super::plan::{CAPTURE_PHASES, Step, Target};
 use super::view::{Choice, Outcome, PhaseKind, PhaseState, Question, StepKind};
 use crate::cluster::{Address, ClusterId};
 
+/// The reason of the question that stands after an abort.
+pub const ABORTED: &str = "aborted";
+
 impl Engine {
     /// After an abort: says what is left behind and what can be done about it, or ends if nothing is.
     pub(super) fn offer(&mut self) {
@@ -41,7 +44,7 @@ impl Engine {
         offer(Command::Close, "end here; what is listed above stays owed".to_owned());
         let acting = if acting > 0 { " What was asked last is still under way; its end is waited for." } else { "" };
         let question = Question {
-            reason: "aborted".into(),
+            reason: ABORTED.into(),
             step: "abort".to_owned(),
             target: String::new(),
             what: format!("The rollout was {}.{acting}", self.state.aborted().unwrap_or("aborted")),

@@ -170,8 +170,9 @@ impl Fact {
             | Self::Paused(_)
             | Self::ObligationIncurred(_)
             | Self::ObligationPaid { .. }
-            | Self::RolloutEnded { .. } => true,
-            Self::Commanded { .. } | Self::Sent { .. } | Self::Answered { .. } | Self::Noted { .. } => false,
+            | Self::RolloutEnded { .. }
+            | Self::Commanded { .. } => true,
+            Self::Sent { .. } | Self::Answered { .. } | Self::Noted { .. } => false,
         }
     }
 

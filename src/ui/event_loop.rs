@@ -8,11 +8,13 @@ use std::time::Duration;
 use crossterm::event::Event as Input;
 use futures::stream::FuturesUnordered;
 use futures::{Stream, StreamExt};
+use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::{Instant, sleep_until};
 
 use crate::driver::handle::Handle;
 use crate::rollout::command::{Command, Permission};
+use crate::rollout::event::Event;
 use crate::rollout::view::{Mode, View};
 
 use super::frame::FrameScheduler;
@@ -59,10 +61,10 @@ pub(super) async fn run<S: Surface>(
     mut input: impl Stream<Item = io::Result<Input>> + Unpin,
     mut signals: impl Stream<Item = &'static str> + Unpin,
     handle: &Handle,
+    mut events: Receiver<Event>,
     options: &Options,
 ) -> Leave {
     let mut views = handle.view();
-    let mut events = handle.events();
     let view = Arc::clone(&views.borrow_and_update());
     let size = surface.size().unwrap_or((80, 24));
     let state = UiState::new(options, handle.clock().now(), size);

@@ -38,7 +38,7 @@ fn known<T>(value: T) -> Observed<T> {
 }
 
 pub(crate) fn options() -> Options {
-    Options { ascii: false, no_color: true, who: Who::new("op@desk"), can_command: true }
+    Options { ascii: false, no_color: true, who: Who::new("op@desk"), can_command: true, is_attached: false }
 }
 
 /// A fresh state of the screen with some events.

@@ -218,7 +218,11 @@ pub(crate) fn permission(action: Action, view: &View, state: &UiState) -> Permis
     match action {
         Action::Tell(command) => match state.steering {
             Steering::Allowed => view.permission(command),
+            Steering::LooksOnly if state.is_attached => {
+                Err("attached to look only; attach without --read-only to steer".to_owned())
+            }
             Steering::LooksOnly => Err("this screen only looks; it steers nothing".to_owned()),
+            Steering::EngineGone if state.is_attached => Err("the rollout's program has ended".to_owned()),
             Steering::EngineGone => Err("the rollout no longer runs in this program".to_owned()),
         },
         Action::Filter if !matches!(state.focus, Pane::Captures | Pane::Events) => {

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::cluster::{CaptureId, ChangefeedId, Timestamp};
+use crate::rollout::command::{Command, Who};
 use crate::rollout::event::{Event, Weight};
 use crate::rollout::view::{CaptureView, Mode, View};
 
@@ -117,6 +118,14 @@ pub(crate) struct UiState {
     pub(crate) size: (u16, u16),
     /// Whether keys may give commands.
     pub(crate) steering: Steering,
+    /// Whether the rollout is run by another program.
+    pub(crate) is_attached: bool,
+    /// Who sits here.
+    pub(crate) who: Who,
+    /// Commands given here that are not among the events yet.
+    pub(crate) given: Vec<Command>,
+    /// The last command that was taken, and who gave it.
+    pub(crate) last_said: Option<(Who, Command)>,
     /// Where the keys go.
     pub(crate) focus: Pane,
     /// The selected capture.
@@ -160,6 +169,10 @@ impl UiState {
             now,
             size,
             steering: if options.can_command { Steering::Allowed } else { Steering::LooksOnly },
+            is_attached: options.is_attached,
+            who: options.who.clone(),
+            given: Vec::new(),
+            last_said: None,
             focus: Pane::Captures,
             capture: None,
             changefeed: None,

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use crate::rollout::command::Command;
-use crate::rollout::event::Weight;
+use crate::cluster::Timestamp;
+use crate::rollout::command::{Command, Who};
+use crate::rollout::event::{Fact, Weight};
 use crate::rollout::view::{Mode, View};
 
 use super::Leave;
@@ -44,6 +45,9 @@ pub(crate) fn update(state: &mut UiState, view: &Arc<View>, msg: Msg) -> Vec<UiE
         Msg::ViewChanged => on_view(state, view),
         Msg::Event(event) => {
             state.push_event(&event);
+            if let Fact::Commanded { who, command } = event.fact {
+                on_said(state, who, command, event.at);
+            }
             Vec::new()
         }
         Msg::Missed(count) => {
@@ -54,6 +58,7 @@ pub(crate) fn update(state: &mut UiState, view: &Arc<View>, msg: Msg) -> Vec<UiE
         // What it does is seen at once; a line about it would only hide the keys.
         Msg::Answered(_, Ok(())) => Vec::new(),
         Msg::Answered(command, Err(why)) => {
+            take_given(state, command);
             notice(state, &format!("{} refused: {why}", command.name()), true);
             Vec::new()
         }
@@ -96,6 +101,29 @@ fn on_view(state: &mut UiState, view: &Arc<View>) -> Vec<UiEffect> {
         notice(state, "the display runs again: the rollout needs you", false);
     }
     vec![UiEffect::Ring]
+}
+
+/// A command was taken. One that was not given here is said at once, and by whom.
+fn on_said(state: &mut UiState, who: Who, command: Command, at: Timestamp) {
+    let is_given_here = who == state.who && take_given(state, command);
+    // Whoever attaches is also told of what was said long ago.
+    if !is_given_here && state.now.since(at) < NOTICE {
+        let name = &who.name;
+        let text = match command {
+            Command::Pause => format!("paused by {name}"),
+            Command::Continue => format!("set going by {name}"),
+            Command::Abort => format!("aborted by {name}"),
+            command => format!("{name} says {}", command.name()),
+        };
+        notice(state, &text, false);
+    }
+    state.last_said = Some((who, command));
+}
+
+/// Strikes a command off those that were given here; whether it was among them.
+fn take_given(state: &mut UiState, command: Command) -> bool {
+    let at = state.given.iter().position(|given| *given == command);
+    at.map(|at| state.given.remove(at)).is_some()
 }
 
 fn notice(state: &mut UiState, text: &str, is_refusal: bool) {
@@ -280,7 +308,10 @@ fn press(state: &mut UiState, view: &Arc<View>, at: usize, now: crate::cluster::
         Answer::Cancel => Vec::new(),
         Answer::Tell(command) => give(state, view, command),
         Answer::Leave => vec![UiEffect::Quit(Leave::Left)],
-        Answer::PauseAndLeave => vec![UiEffect::PauseAndLeave],
+        Answer::PauseAndLeave => {
+            state.given.push(Command::Pause);
+            vec![UiEffect::PauseAndLeave]
+        }
         Answer::AbortDialog => {
             state.modals.push(Modal::Dialog(Dialog::before(Command::Abort, view, now)));
             Vec::new()
@@ -294,6 +325,7 @@ fn give(state: &mut UiState, view: &Arc<View>, command: Command) -> Vec<UiEffect
         Ok(()) => {
             // Whoever steers has to see what it does.
             state.frozen = None;
+            state.given.push(command);
             vec![UiEffect::Tell(command)]
         }
         Err(why) => {
@@ -377,7 +409,8 @@ fn leave(state: &mut UiState, view: &Arc<View>) -> Vec<UiEffect> {
     if matches!(view.mode, Mode::Ended(_)) {
         return vec![UiEffect::Quit(Leave::Ended)];
     }
-    let has_nothing_to_lose = view.mode == Mode::Reading || is_watching(view) || state.steering != Steering::Allowed;
+    let has_nothing_to_lose =
+        view.mode == Mode::Reading || is_watching(view) || state.steering != Steering::Allowed || state.is_attached;
     if has_nothing_to_lose {
         return vec![UiEffect::Quit(Leave::Left)];
     }

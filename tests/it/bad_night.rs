@@ -27,7 +27,7 @@ fn advised(question: &Question) -> Command {
 }
 
 /// Sits before the rollout until it ends; every question that was asked, by reason.
-async fn person(started: &Started) -> (Arc<View>, BTreeSet<&'static str>) {
+async fn person(started: &Started) -> (Arc<View>, BTreeSet<String>) {
     let who = Who::new("person");
     let mut asked = BTreeSet::new();
     let mut view = started.handle.view();
@@ -35,8 +35,8 @@ async fn person(started: &Started) -> (Arc<View>, BTreeSet<&'static str>) {
         let needs = |view: &Arc<View>| matches!(view.mode, Mode::Ended(_)) || view.question.is_some();
         let now = Arc::clone(&*view.wait_for(needs).await.expect("the rollout goes on"));
         let Some(question) = &now.question else { return (now, asked) };
-        asked.insert(question.reason);
-        let is_over = |view: &Arc<View>| reason(view) != Some(question.reason);
+        asked.insert(question.reason.clone().into_owned());
+        let is_over = |view: &Arc<View>| reason(view) != Some(&*question.reason);
         if tokio::time::timeout(LOOKS, view.wait_for(is_over)).await.is_err() {
             // A question that has just answered itself takes no answer any more.
             let _ = started.handle.command(&who, advised(question)).await;

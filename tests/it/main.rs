@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod architecture;
 #[cfg(test)]
+mod attach;
+#[cfg(test)]
 mod bad_night;
 #[cfg(test)]
 mod cli;

@@ -39,7 +39,8 @@ use tiroll::ui;
 const MOST: f64 = 1.5;
 
 fn main() -> ExitCode {
-    let options = ui::Options { ascii: false, no_color: false, who: Who::new("bench"), can_command: true };
+    let options =
+        ui::Options { ascii: false, no_color: false, who: Who::new("bench"), can_command: true, is_attached: false };
     let mut medians = Vec::new();
     for (captures, tables) in [(100, 100), (100, 100_000)] {
         let (engine, now) = engine(captures, tables);

@@ -1,6 +1,8 @@
 //! The real binary in a real pseudo-terminal: what only a terminal shows.
 
 #[cfg(test)]
+mod second_person;
+#[cfg(test)]
 mod terminal;
 
 #[cfg(test)]

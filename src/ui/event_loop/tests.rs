@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::cluster::{Clock, Timestamp};
 use crate::driver::handle::Order;
-use crate::rollout::event::{Event, Fact, Weight};
+use crate::rollout::event::{Fact, Weight};
 use crate::ui::fixture;
 
 /// The runtime's own clock, which tests pause.
@@ -90,14 +90,15 @@ fn bench(view: View) -> Bench {
     let (input, input_end) = unbounded();
     let (signals, signals_end) = unbounded();
     let (views, view_end) = watch::channel(Arc::new(view));
-    let (events, _) = broadcast::channel(16);
+    let (events, first_events) = broadcast::channel(16);
     let (order_end, orders) = mpsc::channel(4);
     let (_, idle) = watch::channel(true);
     let clock = Arc::new(RuntimeClock(Instant::now()));
     let handle = Handle::new(view_end, events.clone(), order_end, idle, CancellationToken::new(), clock);
     let mut surface = Fake { terminal: Terminal::new(TestBackend::new(80, 24)).unwrap(), seen: Arc::clone(&seen) };
-    let task =
-        tokio::spawn(async move { run(&mut surface, input_end, signals_end, &handle, &fixture::options()).await });
+    let task = tokio::spawn(async move {
+        run(&mut surface, input_end, signals_end, &handle, first_events, &fixture::options()).await
+    });
     Bench { seen, input, signals, views, events, orders, task }
 }
 

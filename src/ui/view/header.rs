@@ -4,13 +4,14 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::cluster::units;
+use crate::rollout::command::Command;
 use crate::rollout::view::{Mode, PhaseState, View};
 
 use super::super::keymap::{self, Action};
 use super::super::state::Steering;
 use super::super::status;
 use super::super::theme::Role;
-use super::super::widgets::pane;
+use super::super::widgets::{pane, text};
 use super::Ctx;
 use super::words::{about, fitted, part, wall};
 
@@ -38,9 +39,13 @@ fn title(ctx: &Ctx<'_>, columns: usize) -> ratatui::text::Line<'static> {
     if !title.executor.is_empty() && title.executor != "sim" {
         left.push(part(ctx.span(format!("  by {}", title.executor), Role::Dim), 3));
     }
-    if ctx.state.steering == Steering::LooksOnly {
-        left.push(part(ctx.span("  looks only", Role::Dim), 2));
-    }
+    let standing = match (ctx.state.is_attached, ctx.state.steering) {
+        (true, Steering::LooksOnly) => "  attached, looks only",
+        (false, Steering::LooksOnly) => "  looks only",
+        (true, _) => "  attached",
+        (false, _) => "",
+    };
+    left.push(part(ctx.span(standing, Role::Dim), 2));
     let mut right = Vec::new();
     if ctx.state.steering == Steering::EngineGone && !matches!(ctx.view.mode, Mode::Ended(_)) {
         right.push(part(ctx.span(" STOPPED: nothing here changes any more ", Role::Mark), 0));
@@ -78,6 +83,9 @@ fn progress(ctx: &Ctx<'_>, columns: usize) -> ratatui::text::Line<'static> {
     let view = ctx.view;
     let (word, role) = mode(view);
     let mut left = vec![part(ctx.span(format!(" {word}"), role), 0)];
+    if let (Mode::Paused, Some((who, Command::Pause))) = (&view.mode, &ctx.state.last_said) {
+        left.push(part(ctx.span(format!("  by {}", text::clean(&who.name)), Role::Plain), 2));
+    }
     // After an abort nothing is next: what comes is for the person to say.
     let shown = match view.mode {
         Mode::Ended(_) => None,

@@ -69,6 +69,6 @@ pub(crate) async fn until(started: &Started, what: &str, is_so: impl FnMut(&Arc<
 }
 
 /// The reason of the question that is open.
-pub(crate) fn reason(view: &View) -> Option<&'static str> {
-    view.question.as_ref().map(|question| question.reason)
+pub(crate) fn reason(view: &View) -> Option<&str> {
+    view.question.as_ref().map(|question| &*question.reason)
 }
