@@ -158,7 +158,7 @@ impl Actor {
                 }
                 Some(order) = self.orders.recv() => {
                     let now = self.setup.clock.now();
-                    let (permission, out) = self.engine.command(now, &order.who, order.command);
+                    let (permission, out) = self.engine.command(now, &order.who, order.instruction);
                     wake = self.carry_out(out).await;
                     self.publish();
                     // A reader that has gone does not wait for its answer.

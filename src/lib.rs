@@ -54,8 +54,9 @@
 //!
 //! - A new *phase*: a machine under [`rollout::phase`], its name in [`rollout::view::PhaseKind`], its place in
 //!   [`rollout::plan`]. It looks at the picture and says stay, done, ask or back.
-//! - A new *command*: [`rollout::command::Command`], its permission and effect in [`rollout::control`], its key in the
-//!   one list of `ui::keymap`; footer, help and README follow from that list.
+//! - A new *command*: [`rollout::command::Command`], when it may be given in the one table of [`rollout::permission`], what
+//!   it does in [`rollout::control`] (in [`rollout::by_name`] if it wants a name and a reason), its key in the one list of
+//!   `ui::keymap`; footer, help and README follow from table and list.
 //! - A new *executor*: an implementation of [`exec::Executor`], wired in `cli::connect`.
 //! - A new *fact about a server*: a function in [`api`], a named outcome in [`cluster`], a recording under
 //!   `tests/fixtures/recorded`, and the same answer in [`sim`], written a second time.

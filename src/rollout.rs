@@ -6,6 +6,7 @@
 //! choices*, never to the next phase.
 
 pub mod after_abort;
+pub mod by_name;
 pub mod command;
 pub mod control;
 pub mod drain_record;
@@ -19,6 +20,7 @@ pub mod guard;
 pub mod ledger;
 pub mod obligation;
 pub mod opening;
+pub mod permission;
 pub mod phase;
 pub mod picture;
 pub mod plan;

@@ -30,6 +30,7 @@ mod state;
 mod status;
 pub mod terminal;
 mod theme;
+mod typed;
 mod update;
 mod view;
 mod widgets;

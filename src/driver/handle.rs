@@ -7,7 +7,7 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::Clock;
-use crate::rollout::command::{Command, Permission, Who};
+use crate::rollout::command::{Instruction, Permission, Who};
 use crate::rollout::effect::Cut;
 use crate::rollout::event::{Event, Fact, Weight};
 use crate::rollout::view::View;
@@ -18,7 +18,7 @@ pub struct Order {
     /// Who gives it.
     pub who: Who,
     /// Which.
-    pub command: Command,
+    pub instruction: Instruction,
     /// Where the engine says whether it took it.
     pub reply: oneshot::Sender<Permission>,
 }
@@ -59,10 +59,10 @@ impl Handle {
     }
 
     /// Gives a command and waits for the engine's word on it.
-    pub async fn command(&self, who: &Who, command: Command) -> Permission {
+    pub async fn command(&self, who: &Who, instruction: impl Into<Instruction>) -> Permission {
         let gone = || Err("the rollout has ended".to_owned());
         let (reply, answer) = oneshot::channel();
-        let order = Order { who: who.clone(), command, reply };
+        let order = Order { who: who.clone(), instruction: instruction.into(), reply };
         if self.orders.send(order).await.is_err() {
             return gone();
         }

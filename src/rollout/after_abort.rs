@@ -23,7 +23,8 @@ impl Engine {
         let acting = self.in_flight.len();
         if self.obligations.is_empty() && acting == 0 {
             let how = self.state.aborted().unwrap_or("aborted").to_owned();
-            self.end(Outcome::Aborted, 4, format!("The rollout was {how}; nothing is left behind."));
+            let waived = self.waived();
+            self.end(Outcome::Aborted, 4, format!("The rollout was {how}; nothing is left behind.{waived}"));
             return;
         }
         let left: Vec<_> = self.obligations.iter().map(|obligation| obligation.view().what).collect();
@@ -161,6 +162,7 @@ impl Engine {
 
     pub(super) fn close(&mut self) {
         let how = self.state.aborted().unwrap_or("aborted").to_owned();
-        self.end(Outcome::Aborted, 4, format!("The rollout was {how}; what is listed as owed is still owed."));
+        let waived = self.waived();
+        self.end(Outcome::Aborted, 4, format!("The rollout was {how}; what is listed as owed is still owed.{waived}"));
     }
 }

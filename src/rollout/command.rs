@@ -20,6 +20,12 @@ pub enum Command {
     Wait,
     /// The thing the rollout cannot see has been done: the hand-over of PD and `TiKV`.
     Confirm,
+    /// By name, with a reason: leave out the phase that asks or comes next, or its node.
+    Skip,
+    /// By name, with a reason: restart a capture although tables are on it.
+    Force,
+    /// By name, with a reason: what is owed there is owed no more, although nothing shows that it was paid.
+    Waive,
     /// Give the rollout up; says what that leaves behind.
     Abort,
     /// After an abort: restart the drained capture on the binary it has.
@@ -34,7 +40,7 @@ pub enum Command {
 
 impl Command {
     /// Every command, in the order help shows them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::Step,
         Self::Continue,
         Self::Pause,
@@ -42,6 +48,9 @@ impl Command {
         Self::Retry,
         Self::Wait,
         Self::Confirm,
+        Self::Skip,
+        Self::Force,
+        Self::Waive,
         Self::Abort,
         Self::Recover,
         Self::Start,
@@ -59,12 +68,20 @@ impl Command {
             Self::Retry => "retry",
             Self::Wait => "wait",
             Self::Confirm => "confirm",
+            Self::Skip => "skip",
+            Self::Force => "force",
+            Self::Waive => "waive",
             Self::Abort => "abort",
             Self::Recover => "recover",
             Self::Start => "start",
             Self::Finish => "finish",
             Self::Close => "close",
         }
+    }
+
+    /// Whether it is only given with a name and a reason.
+    pub const fn is_by_name(self) -> bool {
+        matches!(self, Self::Skip | Self::Force | Self::Waive)
     }
 
     /// What it does, in one line.
@@ -77,12 +94,47 @@ impl Command {
             Self::Retry => "try the waiting phase again",
             Self::Wait => "give the waiting phase as much time again",
             Self::Confirm => "say that the hand-over has been done",
+            Self::Skip => "leave out what asks or comes next",
+            Self::Force => "restart a capture although tables are on it",
+            Self::Waive => "let go of something that is owed",
             Self::Abort => "give the rollout up, and see what that leaves",
             Self::Recover => "after an abort: restart the drained capture on the binary it has",
             Self::Start => "after an abort: start the stopped process again",
             Self::Finish => "after an abort: let user DDL run again",
             Self::Close => "after an abort: end here, with what is still owed",
         }
+    }
+}
+
+/// A command as it is given.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instruction {
+    /// Which.
+    pub command: Command,
+    /// For those that are given by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consent: Option<Consent>,
+}
+
+/// What a person typed to show that they mean it: journaled with the command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Consent {
+    /// The name of what it is about: see [`super::view::ByName`].
+    pub typed: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl From<Command> for Instruction {
+    fn from(command: Command) -> Self {
+        Self { command, consent: None }
+    }
+}
+
+impl Instruction {
+    /// A command by name.
+    pub fn by_name(command: Command, typed: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { command, consent: Some(Consent { typed: typed.into(), reason: reason.into() }) }
     }
 }
 

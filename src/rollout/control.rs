@@ -1,6 +1,6 @@
-//! What may be said when, and what it does. One table of permissions that screen, headless mode and help read.
+//! Who has the word, and what each command does. Whether one may be given is a table of its own ([`super::permission`]).
 
-use super::command::{Command, Permission, Who};
+use super::command::{Command, Instruction, Permission, Who};
 use super::engine::{Engine, StepOutput};
 use super::event::Fact;
 
@@ -21,6 +21,9 @@ pub struct Standing {
     pub is_paused: bool,
     /// Who aborted, in which phase.
     pub aborted: Option<String>,
+    /// What was let go of by name, by whom and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waived: Vec<String>,
 }
 
 /// Where the rollout is in its life.
@@ -60,7 +63,7 @@ impl State {
     /// The state before anything was read.
     pub const fn new(is_auto: bool, is_watch: bool) -> Self {
         let life = if is_watch { Life::Watching } else { Life::Reading };
-        let standing = Standing { life, is_auto, is_paused: false, aborted: None };
+        let standing = Standing { life, is_auto, is_paused: false, aborted: None, waived: Vec::new() };
         Self {
             standing: Tracked::new(standing),
             is_granted: false,
@@ -170,6 +173,20 @@ impl State {
         self.is_granted = true;
     }
 
+    /// Something owed was let go of by name.
+    pub fn waive(&mut self, what: String) {
+        self.standing.waived.push(what);
+    }
+
+    /// A person who overruled what held the phase has said that it goes on; who had paused has not said what follows.
+    pub fn go_on_once(&mut self) {
+        if self.standing.is_paused {
+            self.standing.is_paused = false;
+            self.standing.is_auto = false;
+        }
+        self.grant();
+    }
+
     /// The plan stands.
     pub fn begin(&mut self) {
         self.standing.life = Life::Going;
@@ -233,65 +250,27 @@ impl State {
 
 impl Engine {
     /// Gives a command at a moment. The answer says whether it was taken, or why not.
-    pub fn command(&mut self, now: Timestamp, who: &Who, command: Command) -> (Permission, StepOutput) {
+    pub fn command(
+        &mut self,
+        now: Timestamp,
+        who: &Who,
+        instruction: impl Into<Instruction>,
+    ) -> (Permission, StepOutput) {
         self.pass_time(now);
-        let permission = self.permission(command);
+        let instruction = instruction.into();
+        let permission = self.consents(&instruction);
         if permission.is_ok() {
-            self.emit(Fact::Commanded { who: who.clone(), command });
-            self.obey(command, who);
+            let Instruction { command, consent } = instruction;
+            self.emit(Fact::Commanded { who: who.clone(), command, consent: consent.clone() });
+            if command.is_by_name() {
+                self.obey_by_name(command, consent.as_ref(), who);
+            } else {
+                self.obey(command, who);
+            }
             self.advance();
             self.keep_drain_open();
         }
         (permission, self.finish())
-    }
-
-    /// Whether a command may be given now, or why not.
-    pub fn permission(&self, command: Command) -> Permission {
-        let no = |why: &str| Err(why.to_owned());
-        match &self.state.standing.life {
-            Life::Reading => no("the cluster is still being read"),
-            Life::Watching => no("this only watches; start an upgrade to steer one"),
-            Life::Ended(_) => no("the rollout has ended"),
-            Life::Aborted => self.choice_permission(command, "the rollout was aborted; what is owed can be paid"),
-            Life::Going => match (command, &self.state.question) {
-                (Command::Abort, _) => Ok(()),
-                // A lost drain is asked for under a question too; a person can stop that.
-                (Command::Pause, Some(_)) if self.is_drain_lost() && !self.state.standing.is_paused => Ok(()),
-                (_, Some(_)) => self.choice_permission(command, "a question is open; choose one of its answers"),
-                (Command::Pause, None) if self.state.standing.is_paused => no("it is paused already"),
-                (Command::Pause, None) if self.active.is_none() && !self.state.standing.is_auto => {
-                    no("nothing runs: the next phase waits for step")
-                }
-                (Command::Continue, None) if self.state.standing.is_auto && !self.state.standing.is_paused => {
-                    no("it runs on already")
-                }
-                (Command::Step, None) if self.active.is_some() && !self.state.standing.is_paused => {
-                    no("a phase is running; step again when it is over")
-                }
-                (Command::Pause | Command::Step | Command::Continue, None) => Ok(()),
-                (Command::AskAgain, None) => self.ask_again_permission(),
-                (Command::Retry | Command::Wait | Command::Confirm, None) => no("nothing is being asked"),
-                (Command::Recover | Command::Start | Command::Finish | Command::Close, None) => {
-                    no("that is offered after an abort")
-                }
-            },
-        }
-    }
-
-    /// Only where a person keeps a lost drain from being asked for: everywhere else the rollout asks by itself.
-    fn ask_again_permission(&self) -> Permission {
-        let open = self.visit.as_ref().filter(|visit| self.owes_drain(&visit.old_id));
-        let is_asked_by_itself = self.active.is_some() && !self.state.standing.is_paused;
-        match open.is_some_and(|visit| self.is_drain_lost_of(visit)) {
-            true if is_asked_by_itself => Err("the rollout asks by itself while it runs".to_owned()),
-            true => Ok(()),
-            false => Err("no drain was lost: the coordinator has not changed in the middle of one".to_owned()),
-        }
-    }
-
-    fn choice_permission(&self, command: Command, why_not: &str) -> Permission {
-        let is_offered = |question: &Question| question.choices.iter().any(|choice| choice.command == command);
-        if self.state.question.as_ref().is_some_and(is_offered) { Ok(()) } else { Err(why_not.to_owned()) }
     }
 
     fn obey(&mut self, command: Command, who: &Who) {
@@ -331,6 +310,8 @@ impl Engine {
                 self.resume_asking();
                 self.confirm_active();
             }
+            // Given by name: see `by_name`.
+            Command::Skip | Command::Force | Command::Waive => {}
             Command::Abort => self.abort(who),
             Command::Recover => self.recover(),
             Command::Start => self.start_again(),
@@ -364,6 +345,7 @@ impl Engine {
         self.end_active_as(PhaseState::Aborted, "aborted");
         self.state.standing.life = Life::Aborted;
         self.state.use_ask_again();
+        self.forced = None;
         self.state.standing.is_paused = false;
         self.state.standing.is_auto = false;
         self.offer();

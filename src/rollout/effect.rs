@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::command::{Command, Who};
+use super::command::{Instruction, Who};
 use super::view::TableNames;
 use serde::{Deserialize, Serialize};
 
@@ -258,7 +258,7 @@ pub enum Input {
         /// Who.
         who: Who,
         /// What.
-        command: Command,
+        instruction: Instruction,
     },
     /// What had to be written down before anything else could not be, for this reason; nothing that was to be done with
     /// it was done. `None`: it stands there now.

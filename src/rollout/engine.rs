@@ -132,6 +132,8 @@ pub struct Engine {
     pub(super) opening_since: Option<Timestamp>,
     /// The last drain request, by any phase: never more than one a second.
     pub(super) asked_drain: Option<Asked>,
+    /// A capture that a person has ordered to be restarted as it is. A program that comes back has forgotten the order.
+    pub(super) forced: Option<CaptureId>,
     /// The drain request that no machine waits for.
     pub(super) kept_open: Option<EffectId>,
     pub(super) in_flight: Tracked<BTreeMap<EffectId, Intent>>,
@@ -175,6 +177,7 @@ impl Engine {
             reading_since: None,
             opening_since: None,
             asked_drain: None,
+            forced: None,
             kept_open: None,
             in_flight: Tracked::default(),
             recorded: Durable::default(),
@@ -194,7 +197,7 @@ impl Engine {
     /// Takes an input at a moment, and says what follows. Whether a command was taken only [`Engine::command`] tells.
     pub fn step(&mut self, now: Timestamp, input: Input) -> StepOutput {
         let input = match input {
-            Input::Command { who, command } => return self.command(now, &who, command).1,
+            Input::Command { who, instruction } => return self.command(now, &who, instruction).1,
             other => other,
         };
         self.pass_time(now);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::command::{Command, Who};
+use super::command::{Command, Consent, Who};
 use super::view::{Choice, Ending, Name, OwedView, PhaseKind, Question};
 use crate::cluster::Timestamp;
 
@@ -95,6 +95,15 @@ pub enum Fact {
         /// What proved it.
         evidence: String,
     },
+    /// Somebody let go of it by name; no server shows that it was paid.
+    ObligationWaived {
+        /// What was owed.
+        owed: OwedView,
+        /// Who said so.
+        who: Who,
+        /// Why.
+        reason: String,
+    },
     /// The end.
     RolloutEnded {
         /// How.
@@ -108,6 +117,8 @@ pub enum Fact {
         who: Who,
         /// Which.
         command: Command,
+        /// What was typed for one that is given by name, and why.
+        consent: Option<Consent>,
     },
     /// A request or an action went out.
     Sent {
@@ -152,6 +163,7 @@ impl Fact {
             Self::Paused(_) => "paused",
             Self::ObligationIncurred(_) => "obligation_incurred",
             Self::ObligationPaid { .. } => "obligation_paid",
+            Self::ObligationWaived { .. } => "obligation_waived",
             Self::RolloutEnded { .. } => "rollout_ended",
             Self::Commanded { .. } => "commanded",
             Self::Sent { .. } => "sent",
@@ -170,6 +182,7 @@ impl Fact {
             | Self::Paused(_)
             | Self::ObligationIncurred(_)
             | Self::ObligationPaid { .. }
+            | Self::ObligationWaived { .. }
             | Self::RolloutEnded { .. }
             | Self::Commanded { .. } => true,
             Self::Sent { .. } | Self::Answered { .. } | Self::Noted { .. } => false,
@@ -181,7 +194,7 @@ impl Fact {
         match self {
             Self::Sent { .. } | Self::Answered { .. } | Self::DrainProgress { .. } => Weight::Detail,
             Self::Noted { weight, .. } => *weight,
-            Self::Paused(_) => Weight::Warning,
+            Self::Paused(_) | Self::ObligationWaived { .. } => Weight::Warning,
             Self::RolloutStarted { .. }
             | Self::PhaseStarted { .. }
             | Self::PhaseEnded { .. }
@@ -228,11 +241,21 @@ impl Fact {
             Self::ObligationPaid { owed, evidence } => {
                 json!({ "kind": owed.kind, "target": owed.target, "what": owed.what, "evidence": evidence })
             }
+            Self::ObligationWaived { owed, who, reason } => json!({
+                "kind": owed.kind, "target": owed.target, "what": owed.what, "who": who.name, "reason": reason,
+            }),
             Self::RolloutEnded { ending, owed } => json!({
                 "outcome": ending.outcome, "exit_code": ending.exit_code, "reason": ending.reason,
                 "owed": owed.iter().map(owed_data).collect::<Vec<_>>(),
             }),
-            Self::Commanded { who, command } => json!({ "who": who.name, "command": command }),
+            Self::Commanded { who, command, consent } => {
+                let mut data = json!({ "who": who.name, "command": command });
+                if let Some(Consent { typed, reason }) = consent {
+                    data["typed"] = json!(typed);
+                    data["reason"] = json!(reason);
+                }
+                data
+            }
             Self::Sent { id, what } | Self::Answered { id, what } => json!({ "id": id, "what": what }),
             Self::Noted { weight, text } => json!({ "weight": weight, "text": text }),
         }
@@ -259,11 +282,17 @@ impl Fact {
             Self::ObligationPaid { owed, evidence } => {
                 format!("no longer owed: {} {}: {evidence}", owed.kind, owed.target)
             }
+            Self::ObligationWaived { owed, who, reason } => {
+                format!("waived by {}: {} {}: {reason}", who.name, owed.kind, owed.target)
+            }
             Self::RolloutEnded { ending, owed } => {
                 let rest = if owed.is_empty() { "nothing is owed".to_owned() } else { format!("{} owed", owed.len()) };
                 format!("ended: {}; {rest}", ending.reason)
             }
-            Self::Commanded { who, command } => format!("{} says {}", who.name, command.name()),
+            Self::Commanded { who, command, consent: None } => format!("{} says {}", who.name, command.name()),
+            Self::Commanded { who, command, consent: Some(Consent { typed, reason }) } => {
+                format!("{} says {} {typed}: {reason}", who.name, command.name())
+            }
             Self::Sent { id, what } => format!("#{id} {what}"),
             Self::Answered { id, what } => format!("#{id} answered: {what}"),
             Self::Noted { text, .. } => text.clone(),

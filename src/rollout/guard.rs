@@ -158,6 +158,11 @@ impl Engine {
         self.state.question().and_then(Guard::of)
     }
 
+    /// Whether what is asked at the moment holds whichever phase runs.
+    pub(super) fn is_guard_asking(&self) -> bool {
+        self.asking_guard().is_some()
+    }
+
     /// Whether a question must wait, since a guard asks: answered first, it would be forgotten.
     pub(super) fn is_kept_by_guard(&self, question: &Question) -> bool {
         self.asking_guard().is_some() && Guard::of(question).is_none()

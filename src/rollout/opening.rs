@@ -19,7 +19,7 @@ impl Engine {
     pub(super) fn is_all_there(&mut self) -> bool {
         let to = self.request.target.clone();
         let mut behind = Vec::new();
-        for step in self.plan.iter() {
+        for step in self.plan.iter().filter(|step| !step.is_left_out) {
             let version = match &step.target {
                 Target::Capture { address, .. } => self
                     .picture

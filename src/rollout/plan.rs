@@ -23,6 +23,9 @@ pub struct Step {
     pub phases: Vec<Phase>,
     /// Whether its node has been looked at and its first phase begun. Going back to that phase is no new beginning.
     pub is_open: bool,
+    /// Whether a person left it out by name: its node is not asked for in the end.
+    #[serde(default)]
+    pub is_left_out: bool,
 }
 
 /// What a step is done to.
@@ -79,6 +82,12 @@ impl Phase {
     pub const fn new(kind: PhaseKind) -> Self {
         Self { kind, state: PhaseState::Waiting, started_at: None, ended_at: None, note: String::new() }
     }
+
+    /// It is not done, for this reason.
+    pub fn leave_out(&mut self, why: &str) {
+        self.state = PhaseState::Skipped;
+        why.clone_into(&mut self.note);
+    }
 }
 
 impl Step {
@@ -90,6 +99,7 @@ impl Step {
             note: note.into(),
             phases: phases.iter().copied().map(Phase::new).collect(),
             is_open: false,
+            is_left_out: false,
         }
     }
 

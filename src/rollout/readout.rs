@@ -45,6 +45,11 @@ impl Engine {
                 .collect(),
             owed: self.obligations.iter().map(Obligation::view).collect(),
             question: self.state.question().cloned(),
+            by_name: Command::ALL
+                .iter()
+                .filter(|command| command.is_by_name() && self.permission(**command).is_ok())
+                .filter_map(|command| self.by_name(*command).ok())
+                .collect(),
             commands: Command::ALL.iter().map(|command| (*command, self.permission(*command))).collect(),
             table_names: Arc::clone(&self.names),
             unread: self.unread(),

@@ -82,8 +82,8 @@ impl Engine {
             if self.is_paying() {
                 self.paid_so_far();
             } else if self.is_all_there() {
-                let to = self.request.target.clone();
-                self.end(Outcome::Done, 0, format!("Every server of the plan is proven to run {to}."));
+                let proven = self.proven();
+                self.end(Outcome::Done, 0, proven);
             }
             return false;
         };
@@ -95,7 +95,7 @@ impl Engine {
             return false;
         }
         // One mutating call in flight for each cluster: a phase may end while its last request is still under way.
-        if self.in_flight.values().any(|intent| intent.kind != IntentKind::Act) {
+        if self.has_call_in_flight() {
             return false;
         }
         if !self.plan.get(step).is_some_and(|step| step.is_open) {
@@ -125,6 +125,11 @@ impl Engine {
         self.emit(Fact::PhaseStarted { step, target, phase: kind });
         self.active = Some(Active { machine, spent: Duration::ZERO });
         true
+    }
+
+    /// Whether a mutating call is under way.
+    pub(super) fn has_call_in_flight(&self) -> bool {
+        self.in_flight.values().any(|intent| intent.kind != IntentKind::Act)
     }
 
     pub(super) fn phase_mut(&mut self, step: usize, phase: usize) -> Option<&mut Phase> {
@@ -236,7 +241,12 @@ impl Engine {
             step,
             target,
             phase: kind,
-            outcome: if state == PhaseState::Done { "done" } else { "aborted" }.into(),
+            outcome: match state {
+                PhaseState::Done => "done",
+                PhaseState::Skipped => "skipped",
+                PhaseState::Waiting | PhaseState::Running | PhaseState::Asking | PhaseState::Aborted => "aborted",
+            }
+            .into(),
             evidence: evidence.to_owned(),
             took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         });

@@ -54,6 +54,9 @@ pub struct View {
     pub question: Option<Question>,
     /// Every command, with the reason when it cannot be given now.
     pub commands: Vec<(Command, Permission)>,
+    /// Of these the ones that are given by name and may be given now.
+    #[serde(default)]
+    pub by_name: Vec<ByName>,
     /// Names of tables.
     pub table_names: Arc<TableNames>,
     /// What could not be read in the last sweep: the server, and why.
@@ -85,6 +88,35 @@ impl View {
     pub fn progress(&self) -> (usize, usize) {
         let phases = || self.plan.iter().flat_map(|step| &step.phases);
         (phases().filter(|phase| phase.state.is_over()).count(), phases().count())
+    }
+}
+
+/// A command that is given by name, as it stands now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ByName {
+    /// Which.
+    pub command: Command,
+    /// What must be typed: one of these. A name, and for a forced restart the number of tables (`unknown` where it is).
+    pub typed: Vec<String>,
+    /// What it would do here, in sentences.
+    pub means: Vec<String>,
+}
+
+impl ByName {
+    /// Whether this is what must be typed. The tables on a capture only become fewer while somebody types: a number that
+    /// is higher than theirs says as much.
+    pub fn accepts(&self, typed: &str) -> bool {
+        let typed = typed.trim();
+        let split = |text: &str| {
+            let (address, tables) = text.rsplit_once(' ')?;
+            Some((address.to_owned(), tables.parse::<u64>().ok()?))
+        };
+        let is_enough = |wanted: &str| match (split(wanted), split(typed)) {
+            (Some((at, now)), Some((named, then))) => at == named && then >= now,
+            _ => false,
+        };
+        let is_counted = self.command == Command::Force;
+        self.typed.iter().any(|wanted| wanted == typed || (is_counted && is_enough(wanted)))
     }
 }
 

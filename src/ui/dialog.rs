@@ -9,6 +9,8 @@ use crate::cluster::{Liveness, Timestamp};
 use crate::rollout::command::Command;
 use crate::rollout::view::{Choice, Mode, PhaseKind, PhaseState, Standing, StepKind, View};
 
+use super::typed::Typed;
+
 /// How long a dialog stands before it takes an answer.
 pub(crate) const SETTLES: Duration = Duration::from_millis(300);
 
@@ -63,7 +65,7 @@ pub(crate) struct Dialog {
     /// Since when it shows this text.
     pub(crate) since: Timestamp,
     /// What must be typed before anything but the first button works, and what has been typed.
-    pub(crate) typed: Option<(String, String)>,
+    pub(crate) typed: Option<Typed>,
     /// What it was opened for.
     about: String,
 }
@@ -72,6 +74,8 @@ impl Dialog {
     /// The dialog before a command, as the rollout stands now.
     pub(crate) fn before(command: Command, view: &View, now: Timestamp) -> Self {
         let target = target(command, view);
+        let named = view.by_name.iter().find(|named| named.command == command);
+        let means = || named.map_or_else(|| vec![command.help().to_owned()], |named| named.means.clone());
         let cancel = |label: &str| Button { key: 'n', label: label.to_owned(), answer: Answer::Cancel };
         let go = |label: &str| Button { key: 'y', label: label.to_owned(), answer: Answer::Tell(command) };
         let (title, mut text, keep, verb) = match command {
@@ -104,6 +108,9 @@ impl Dialog {
                 ];
                 ("Has the hand-over been done?".to_owned(), text, "not yet", "it is done")
             }
+            Command::Skip => (format!("Skip {target}?"), means(), "keep it", "skip it"),
+            Command::Force => (format!("Restart {target} by force?"), means(), "keep waiting", "restart it"),
+            Command::Waive => ("Let go of what is owed?".to_owned(), means(), "keep it", "waive it"),
             Command::Step | Command::Continue | Command::Pause | Command::AskAgain | Command::Retry | Command::Wait => {
                 (format!("{}?", command.name()), vec![command.help().to_owned()], "cancel", command.name())
             }
@@ -118,7 +125,11 @@ impl Dialog {
         if matches!(command, Command::Abort | Command::Close) {
             text.extend(owed(view));
         }
-        let typed = (command == Command::Abort && is_restarting(view)).then(|| (target.clone(), String::new()));
+        let is_named_abort = command == Command::Abort && is_restarting(view);
+        let typed = match named {
+            Some(named) => Some(Typed::with_reason(named)),
+            None => is_named_abort.then(|| Typed::name(command, &target)),
+        };
         Self {
             ask: Ask::Command(command),
             title,
@@ -164,6 +175,29 @@ impl Dialog {
         now.since(self.since) >= SETTLES
     }
 
+    /// To the next field or button.
+    pub(crate) fn forward(&mut self) {
+        if !self.typed.as_mut().is_some_and(Typed::forward) {
+            self.turn(1);
+        }
+    }
+
+    /// To the field or button before.
+    pub(crate) fn back(&mut self) {
+        if self.focus > 0 || !self.typed.as_mut().is_some_and(Typed::back) {
+            self.turn(self.buttons.len().saturating_sub(1));
+        }
+    }
+
+    /// So many buttons on, and around.
+    pub(crate) fn turn(&mut self, by: usize) {
+        self.focus = (self.focus + by) % self.buttons.len().max(1);
+    }
+
+    fn is_still_about(&self, command: Command, view: &View) -> bool {
+        about(command, view) == self.about && view.permission(command).is_ok()
+    }
+
     /// Follows the rollout while open. `Err` says why the dialog has to go.
     pub(crate) fn follow(&mut self, view: &View, now: Timestamp) -> Result<(), String> {
         let fresh = match self.ask {
@@ -174,8 +208,11 @@ impl Dialog {
                 }
                 Self::before(Command::Abort, view, now)
             }
+            Ask::Command(command) if command.is_by_name() && self.is_still_about(command, view) => {
+                Self::before(command, view, now)
+            }
             Ask::Command(command) => {
-                if about(command, view) != self.about || view.permission(command).is_err() {
+                if !self.is_still_about(command, view) {
                     return Err(format!("the rollout moved on; {} was not given", command.name()));
                 }
                 return Ok(());
@@ -185,9 +222,11 @@ impl Dialog {
             // Whoever has a finger on Enter has read another text: the answer counts only once this one has stood too.
             let focus = self.buttons.get(self.focus).map(|button| button.answer);
             let kept = fresh.buttons.iter().position(|button| Some(button.answer) == focus).unwrap_or(0);
-            let keeps_typed = fresh.typed.as_ref().map(|(want, _)| want) == self.typed.as_ref().map(|(want, _)| want);
-            let typed = if keeps_typed { self.typed.take() } else { fresh.typed.clone() };
-            *self = Self { focus: kept, typed, ..fresh };
+            let before = self.typed.take();
+            *self = Self { focus: kept, ..fresh };
+            if let (Some(typed), Some(before)) = (&mut self.typed, before) {
+                typed.keep(before);
+            }
         }
         Ok(())
     }

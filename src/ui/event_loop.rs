@@ -13,7 +13,7 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::{Instant, sleep_until};
 
 use crate::driver::handle::Handle;
-use crate::rollout::command::{Command, Permission};
+use crate::rollout::command::{Command, Instruction, Permission};
 use crate::rollout::event::Event;
 use crate::rollout::view::{Mode, View};
 
@@ -152,20 +152,25 @@ impl<S: Surface> Loop<'_, S> {
     fn take(&mut self, msg: Msg) {
         self.state.now = self.handle.clock().now();
         for effect in update(&mut self.state, &self.view, msg) {
-            self.perform(&effect);
+            self.perform(effect);
         }
         self.retitle();
         self.frames.request(self.start.elapsed());
     }
 
-    fn perform(&mut self, effect: &UiEffect) {
-        let done = match *effect {
+    fn perform(&mut self, effect: UiEffect) {
+        let done = match effect {
             UiEffect::Tell(command) => {
-                self.order(command, Purpose::Tell(command));
+                self.order(command.into(), Purpose::Tell(command));
+                Ok(())
+            }
+            UiEffect::ByName(instruction) => {
+                let command = instruction.command;
+                self.order(instruction, Purpose::Tell(command));
                 Ok(())
             }
             UiEffect::PauseAndLeave => {
-                self.order(Command::Pause, Purpose::Leave);
+                self.order(Command::Pause.into(), Purpose::Leave);
                 Ok(())
             }
             UiEffect::Quit(leave) => {
@@ -179,9 +184,9 @@ impl<S: Surface> Loop<'_, S> {
         self.lost_if(&done);
     }
 
-    fn order(&self, command: Command, purpose: Purpose) {
+    fn order(&self, instruction: Instruction, purpose: Purpose) {
         let (handle, who) = (self.handle.clone(), self.options.who.clone());
-        self.answers.push(Box::pin(async move { (purpose, handle.command(&who, command).await) }));
+        self.answers.push(Box::pin(async move { (purpose, handle.command(&who, instruction).await) }));
     }
 
     fn lost_if(&mut self, done: &io::Result<()>) {

@@ -11,8 +11,8 @@ use crate::cluster::{
 use crate::rollout::command::{Command, Who};
 use crate::rollout::event::{Event, Fact, Weight};
 use crate::rollout::view::{
-    CaptureView, ChangefeedView, Choice, DrainView, Ending, GroupView, Mode, Outcome, OwedView, PdView, PhaseKind,
-    PhaseState, PhaseView, Question, Standing, StepKind, StepView, TidbServerView, TidbView, Title, View,
+    ByName, CaptureView, ChangefeedView, Choice, DrainView, Ending, GroupView, Mode, Outcome, OwedView, PdView,
+    PhaseKind, PhaseState, PhaseView, Question, Standing, StepKind, StepView, TidbServerView, TidbView, Title, View,
 };
 
 use super::Options;
@@ -56,7 +56,7 @@ pub(crate) fn state() -> UiState {
                 took_ms: 14_000,
             },
         ),
-        (40, Fact::Commanded { who: Who::new("op@desk"), command: Command::Step }),
+        (40, Fact::Commanded { who: Who::new("op@desk"), command: Command::Step, consent: None }),
         (40, Fact::PhaseStarted { step: 1, target: "127.0.0.1:8302".to_owned(), phase: PhaseKind::Drain }),
         (39, Fact::Sent { id: 41, what: "PUT http://127.0.0.1:8300/api/v1/captures/drain".to_owned() }),
         (20, Fact::Noted { weight: Weight::Warning, text: "lag of orders rose to 4.2 s".to_owned() }),
@@ -171,6 +171,7 @@ pub(crate) fn reading() -> View {
         pd: Vec::new(),
         owed: Vec::new(),
         question: None,
+        by_name: Vec::new(),
         commands: Vec::new(),
         table_names: Arc::default(),
         unread: Vec::new(),
@@ -332,6 +333,13 @@ fn drained_owed() -> OwedView {
 }
 
 /// A drain that stalled.
+pub(crate) fn by_force(tables: u64) -> ByName {
+    let first = format!(
+        "127.0.0.1:8302 is restarted with {tables} tables on it. They stand still until another capture has taken them over."
+    );
+    ByName { command: Command::Force, typed: vec![format!("127.0.0.1:8302 {tables}")], means: vec![first] }
+}
+
 pub(crate) fn question() -> View {
     let mut view = draining();
     view.mode = Mode::Asking;
@@ -363,7 +371,8 @@ pub(crate) fn question() -> View {
             Choice { command: Command::Abort, label: "give up; 127.0.0.1:8302 has to be recovered".to_owned() },
         ],
     });
-    allow(&mut view, &[Command::Wait, Command::Retry, Command::Abort, Command::Pause]);
+    allow(&mut view, &[Command::Wait, Command::Retry, Command::Abort, Command::Pause, Command::Force]);
+    view.by_name = vec![by_force(17)];
     view
 }
 

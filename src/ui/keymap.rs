@@ -56,6 +56,8 @@ pub(crate) enum Action {
 pub(crate) enum Group {
     /// Steering the rollout.
     Rollout,
+    /// Overruling the rollout.
+    ByName,
     /// After an abort.
     AfterAbort,
     /// Looking around.
@@ -66,12 +68,13 @@ pub(crate) enum Group {
 
 impl Group {
     /// All, in the order of the help page.
-    pub(crate) const ALL: [Self; 4] = [Self::Rollout, Self::AfterAbort, Self::Looking, Self::Program];
+    pub(crate) const ALL: [Self; 5] = [Self::Rollout, Self::ByName, Self::AfterAbort, Self::Looking, Self::Program];
 
     /// The heading.
     pub(crate) const fn heading(self) -> &'static str {
         match self {
             Self::Rollout => "The rollout",
+            Self::ByName => "Overruling it (each wants a name typed, and why)",
             Self::AfterAbort => "After an abort (each asks first)",
             Self::Looking => "Looking around",
             Self::Program => "The program",
@@ -167,6 +170,9 @@ pub(crate) const BINDINGS: &[Binding] = &[
     tell(Command::Pause, &[char('p')], "pause", Group::Rollout),
     tell(Command::Confirm, &[char('H')], "handed over", Group::Rollout),
     tell(Command::Abort, &[char('x')], "abort", Group::Rollout),
+    tell(Command::Skip, &[char('K')], "skip", Group::ByName),
+    tell(Command::Force, &[char('T')], "force", Group::ByName),
+    tell(Command::Waive, &[char('W')], "waive", Group::ByName),
     tell(Command::Recover, &[char('R')], "recover", Group::AfterAbort),
     tell(Command::Start, &[char('S')], "start", Group::AfterAbort),
     tell(Command::Finish, &[char('F')], "finish", Group::AfterAbort),
@@ -204,9 +210,15 @@ pub(crate) fn key(action: Action) -> String {
 /// Whether a command asks before it is given.
 pub(crate) const fn asks_first(command: Command) -> bool {
     match command {
-        Command::Abort | Command::Confirm | Command::Recover | Command::Start | Command::Finish | Command::Close => {
-            true
-        }
+        Command::Abort
+        | Command::Confirm
+        | Command::Skip
+        | Command::Force
+        | Command::Waive
+        | Command::Recover
+        | Command::Start
+        | Command::Finish
+        | Command::Close => true,
         Command::Step | Command::Continue | Command::Pause | Command::AskAgain | Command::Retry | Command::Wait => {
             false
         }

@@ -2,7 +2,7 @@
 
 use crossterm::event::KeyEvent;
 
-use crate::rollout::command::{Command, Permission};
+use crate::rollout::command::{Command, Instruction, Permission};
 use crate::rollout::event::Event;
 
 use super::Leave;
@@ -33,6 +33,8 @@ pub(crate) enum Msg {
 pub(crate) enum UiEffect {
     /// Give this command.
     Tell(Command),
+    /// Give this one, with what was typed for it.
+    ByName(Instruction),
     /// Ask for a pause and leave with the engine's word, whatever it is.
     PauseAndLeave,
     /// End the loop.

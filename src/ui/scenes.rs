@@ -100,6 +100,13 @@ fn abort_dialog() {
 }
 
 #[test]
+fn force_dialog() {
+    let keys: Vec<_> = "T127.0.0.1:8302 17".chars().map(KeyCode::Char).chain([KeyCode::Enter]).collect();
+    let reason = "the sink of dwh is gone".chars().map(KeyCode::Char);
+    scene("force_dialog", fixture::question(), &keys.into_iter().chain(reason).collect::<Vec<_>>());
+}
+
+#[test]
 fn leave_dialog() {
     scene("leave_dialog", fixture::draining(), &[KeyCode::Char('q')]);
 }

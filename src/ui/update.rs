@@ -6,7 +6,7 @@ use std::time::Duration;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::cluster::Timestamp;
-use crate::rollout::command::{Command, Who};
+use crate::rollout::command::{Command, Instruction, Who};
 use crate::rollout::event::{Fact, Weight};
 use crate::rollout::view::{Mode, View};
 
@@ -17,6 +17,7 @@ use super::keymap::{self, Action, Chord};
 use super::message::{Msg, UiEffect};
 use super::select;
 use super::state::{Detail, Modal, Notice, Pane, Steering, Subject, UiState, is_watching};
+use super::typed::Typed;
 use super::widgets::{text, window};
 
 /// How long a notice stands.
@@ -45,7 +46,7 @@ pub(crate) fn update(state: &mut UiState, view: &Arc<View>, msg: Msg) -> Vec<UiE
         Msg::ViewChanged => on_view(state, view),
         Msg::Event(event) => {
             state.push_event(&event);
-            if let Fact::Commanded { who, command } = event.fact {
+            if let Fact::Commanded { who, command, .. } = event.fact {
                 on_said(state, who, command, event.at);
             }
             Vec::new()
@@ -254,31 +255,40 @@ fn on_dialog_key(state: &mut UiState, view: &Arc<View>, key: &KeyEvent) -> Vec<U
             state.modals.pop();
             Vec::new()
         }
-        KeyCode::Tab | KeyCode::Right | KeyCode::Down => {
-            dialog.focus = (dialog.focus + 1) % count.max(1);
+        KeyCode::Tab | KeyCode::Down => {
+            dialog.forward();
             Vec::new()
         }
-        KeyCode::BackTab | KeyCode::Left | KeyCode::Up => {
-            dialog.focus = (dialog.focus + count.saturating_sub(1)) % count.max(1);
+        KeyCode::BackTab | KeyCode::Up => {
+            dialog.back();
+            Vec::new()
+        }
+        KeyCode::Right => {
+            dialog.turn(1);
+            Vec::new()
+        }
+        KeyCode::Left => {
+            dialog.turn(count.saturating_sub(1));
             Vec::new()
         }
         KeyCode::Backspace => {
-            if let Some((_, typed)) = &mut dialog.typed {
+            if let Some(typed) = &mut dialog.typed {
                 typed.pop();
             }
             Vec::new()
         }
-        KeyCode::Char(c) if dialog.typed.is_some() => {
-            if let Some((want, typed)) = &mut dialog.typed
-                && typed.len() < want.len() + 8
-            {
-                typed.push(c);
-            }
-            Vec::new()
-        }
         KeyCode::Char(c) => {
+            if let Some(typed) = &mut dialog.typed {
+                typed.push(c);
+                return Vec::new();
+            }
             let at = dialog.buttons.iter().position(|button| button.key == c);
             at.map_or_else(Vec::new, |at| press(state, view, at, now))
+        }
+        // Who has just typed what was wanted does not mean the button that undoes it all.
+        KeyCode::Enter if dialog.focus == 0 && dialog.typed.as_ref().is_some_and(Typed::is_filled) => {
+            dialog.forward();
+            Vec::new()
         }
         KeyCode::Enter => {
             let at = dialog.focus;
@@ -295,18 +305,16 @@ fn press(state: &mut UiState, view: &Arc<View>, at: usize, now: crate::cluster::
         if !dialog.is_settled(now) {
             return Vec::new();
         }
-        if let Some((want, typed)) = &dialog.typed
-            && want != typed
-        {
-            let text = format!("type {want} first");
-            notice(state, &text, true);
+        if let Some(missing) = dialog.typed.as_ref().and_then(Typed::missing) {
+            notice(state, &missing, true);
             return Vec::new();
         }
     }
+    let consent = dialog.typed.as_ref().and_then(Typed::consent);
     state.modals.pop();
     match answer {
         Answer::Cancel => Vec::new(),
-        Answer::Tell(command) => give(state, view, command),
+        Answer::Tell(command) => give(state, view, Instruction { command, consent }),
         Answer::Leave => vec![UiEffect::Quit(Leave::Left)],
         Answer::PauseAndLeave => {
             state.given.push(Command::Pause);
@@ -320,13 +328,15 @@ fn press(state: &mut UiState, view: &Arc<View>, at: usize, now: crate::cluster::
 }
 
 /// Gives a command, unless the newest view says it would be refused.
-fn give(state: &mut UiState, view: &Arc<View>, command: Command) -> Vec<UiEffect> {
+fn give(state: &mut UiState, view: &Arc<View>, instruction: Instruction) -> Vec<UiEffect> {
+    let command = instruction.command;
     match keymap::permission(Action::Tell(command), view, state) {
         Ok(()) => {
             // Whoever steers has to see what it does.
             state.frozen = None;
             state.given.push(command);
-            vec![UiEffect::Tell(command)]
+            let has_consent = instruction.consent.is_some();
+            vec![if has_consent { UiEffect::ByName(instruction) } else { UiEffect::Tell(command) }]
         }
         Err(why) => {
             notice(state, &format!("{} refused: {why}", command.name()), true);
@@ -348,7 +358,7 @@ fn act(state: &mut UiState, view: &Arc<View>, action: Action) -> Vec<UiEffect> {
         Action::Tell(command) if keymap::asks_first(command) => {
             state.modals.push(Modal::Dialog(Dialog::before(command, view, state.now)));
         }
-        Action::Tell(command) => return give(state, view, command),
+        Action::Tell(command) => return give(state, view, command.into()),
         Action::Up => select::step(state, view, -1),
         Action::Down => select::step(state, view, 1),
         Action::PageUp => select::step(state, view, -PAGE),

@@ -1,5 +1,6 @@
 //! The engine against a small pure cluster: examples of every turn, and random courses of a bad day.
 
+mod by_name;
 mod coordinator;
 mod examples;
 mod explore;

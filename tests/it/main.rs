@@ -19,6 +19,8 @@ mod journal;
 #[cfg(test)]
 mod kill;
 #[cfg(test)]
+mod permissions;
+#[cfg(test)]
 mod rollout_new_arch;
 #[cfg(test)]
 mod rollout_sim;

@@ -136,7 +136,7 @@ impl Reader {
                 Some(order) = orders.recv() => {
                     id += 1;
                     self.waiting.insert(id, order.reply);
-                    let line = ToRollout::Command { id, who: order.who, command: order.command };
+                    let line = ToRollout::Command { id, who: order.who, instruction: order.instruction };
                     match timeout(HELLO, write(&mut writer, &line)).await {
                         Ok(Ok(())) => {}
                         Ok(Err(error)) => break Some(error.to_string()),

@@ -323,10 +323,10 @@ async fn hello(lines: &mut Lines) -> Result<Option<(crate::rollout::command::Who
 /// Takes commands, one at a time, until nothing more comes; `Err` says why no more is taken.
 async fn obey(lines: &mut Lines, handle: &Handle, role: Role, answers: &mpsc::Sender<Answer>) -> Result<(), String> {
     while let Some(line) = next(lines).await? {
-        let ToRollout::Command { id, who, command } = line else { return Err("one hello is enough".to_owned()) };
+        let ToRollout::Command { id, who, instruction } = line else { return Err("one hello is enough".to_owned()) };
         let permission = match role {
             Role::Looks => Err("attached to look only".to_owned()),
-            Role::Steers | Role::Tells => handle.command(&plain(&who), command).await,
+            Role::Steers | Role::Tells => handle.command(&plain(&who), instruction).await,
         };
         if answers.send((id, permission)).await.is_err() {
             break;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use crate::cluster::Timestamp;
-use crate::rollout::command::{Command, Permission, Who};
+use crate::rollout::command::{Instruction, Permission, Who};
 use crate::rollout::event::Event;
 use crate::rollout::view::{TableNames, View};
 
@@ -50,8 +50,9 @@ pub(super) enum ToRollout {
         id: u64,
         /// Who gives it.
         who: Who,
-        /// Which.
-        command: Command,
+        /// Which, and what was typed for it.
+        #[serde(flatten)]
+        instruction: Instruction,
     },
 }
 

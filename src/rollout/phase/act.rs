@@ -60,15 +60,11 @@ impl Act {
         address: &Address,
         version: Option<&Version>,
         id: &str,
+        forced: bool,
     ) {
         engine.owe_start(component, address, id);
-        let action = Action {
-            verb: Verb::Restart,
-            component,
-            address: address.clone(),
-            version: version.cloned(),
-            forced: false,
-        };
+        let action =
+            Action { verb: Verb::Restart, component, address: address.clone(), version: version.cloned(), forced };
         self.order = Some((engine.exec(action), engine.now));
     }
 

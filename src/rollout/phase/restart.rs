@@ -69,12 +69,17 @@ impl Restart {
         if let Some(flow) = self.came_back(engine, &visit) {
             return flow;
         }
-        if let Some(flow) = self.confirm(engine, &visit, turn) {
+        let is_forced = engine.is_forced(&visit);
+        if is_forced && engine.has_call_in_flight() {
+            return Flow::Stay("forced: waiting for the end of the last request".to_owned());
+        }
+        if !is_forced && let Some(flow) = self.confirm(engine, &visit, turn) {
             return flow;
         }
         if turn.may_act {
             let (address, id) = (&visit.address, visit.old_id.as_str());
-            self.act.restart(engine, Component::Ticdc, address, visit.to.as_ref(), id);
+            engine.forced = None;
+            self.act.restart(engine, Component::Ticdc, address, visit.to.as_ref(), id, is_forced);
         }
         Flow::Stay("restarting".to_owned())
     }

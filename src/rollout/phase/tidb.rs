@@ -119,7 +119,7 @@ impl TidbRestart {
         }
         if turn.may_act {
             let before = engine.tidb_before.as_ref().map(|before| Arc::clone(&before.ddl_id)).unwrap_or_default();
-            self.act.restart(engine, Component::Tidb, &self.address, Some(&self.to), &before);
+            self.act.restart(engine, Component::Tidb, &self.address, Some(&self.to), &before, false);
         }
         Flow::Stay("restarting".to_owned())
     }

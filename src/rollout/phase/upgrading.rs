@@ -256,6 +256,7 @@ impl Leave {
             .iter()
             .filter_map(|server| match &server.info {
                 Ok(info) if info.version.is_same_release(to) => None,
+                _ if engine.is_left_out(&server.address) => None,
                 Ok(info) => Some(format!("{} runs {}", server.address, info.version)),
                 Err(why) => Some(format!("{} {why}", server.address)),
             })

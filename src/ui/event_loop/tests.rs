@@ -157,7 +157,7 @@ async fn a_command_goes_out_with_its_giver_and_a_refusal_comes_back() {
     let mut bench = bench(fixture::stepping());
     bench.press(KeyCode::Char('s'));
     let order = bench.orders.recv().await.unwrap();
-    assert_eq!((order.command, order.who.name.as_str()), (Command::Step, "op@desk"));
+    assert_eq!((order.instruction, order.who.name.as_str()), (Command::Step.into(), "op@desk"));
     order.reply.send(Err("the owner has only just begun".to_owned())).unwrap();
     pass(50).await;
     assert!(bench.screen().contains("step refused: the owner has only just begun"), "{}", bench.screen());
@@ -170,7 +170,7 @@ async fn pause_and_leave_waits_for_the_engines_word() {
     pass(400).await;
     bench.press(KeyCode::Char('p'));
     let order = bench.orders.recv().await.unwrap();
-    assert_eq!(order.command, Command::Pause);
+    assert_eq!(order.instruction, Command::Pause.into());
     order.reply.send(Ok(())).unwrap();
     assert_eq!(bench.task.await.unwrap(), Leave::PausedAndLeft);
 }

@@ -103,6 +103,48 @@ fn the_abort_of_a_running_restart_wants_the_address_typed() {
     assert_eq!(script(&mut state, &view, "127.0.0.1:8302 <enter>"), [UiEffect::Tell(Command::Abort)]);
 }
 
+/// What is typed with the spaces in it.
+fn types(state: &mut UiState, view: &Arc<View>, text: &str) {
+    for c in text.chars() {
+        update(state, view, Msg::Key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE)));
+    }
+}
+
+#[test]
+fn a_forced_restart_wants_name_and_number_and_a_reason() {
+    let (mut state, view) = (fixture::state(), Arc::new(fixture::question()));
+    assert_eq!(script(&mut state, &view, "T <wait> <right> <enter>"), []);
+    assert_eq!(notice_of(&state), "type 127.0.0.1:8302 17 first");
+    types(&mut state, &view, "127.0.0.1:8302 17");
+    assert_eq!(script(&mut state, &view, "<enter>"), []);
+    assert_eq!(notice_of(&state), "say why first: the reason is kept in the journal");
+    // Back to the first button: Enter goes where something is still to be typed, and never gives the command.
+    assert_eq!(script(&mut state, &view, "<shift-tab> <enter>"), []);
+    types(&mut state, &view, "sink is gone ");
+    assert_eq!(script(&mut state, &view, "<enter>"), [], "the button has the focus now and was not pressed");
+    let force = Instruction::by_name(Command::Force, "127.0.0.1:8302 17", "sink is gone");
+    assert_eq!(script(&mut state, &view, "<enter>"), [UiEffect::ByName(force)]);
+}
+
+#[test]
+fn fewer_tables_than_were_typed_leave_the_dialog_as_it_is_and_more_do_not_count() {
+    let (mut state, view) = (fixture::state(), Arc::new(fixture::question()));
+    script(&mut state, &view, "T <wait>");
+    types(&mut state, &view, "127.0.0.1:8302 17");
+    let mut moved = fixture::question();
+    moved.by_name = vec![fixture::by_force(12)];
+    update(&mut state, &Arc::new(moved), Msg::ViewChanged);
+    assert!(dialog_of(&state).unwrap().text[0].contains("12 tables"));
+    assert_eq!(
+        dialog_of(&state).unwrap().typed.as_ref().unwrap().missing().unwrap(),
+        "say why first: the reason is kept in the journal"
+    );
+    let mut given = fixture::question();
+    given.by_name = vec![fixture::by_force(18)];
+    update(&mut state, &Arc::new(given), Msg::ViewChanged);
+    assert_eq!(dialog_of(&state).unwrap().typed.as_ref().unwrap().missing().unwrap(), "type 127.0.0.1:8302 18 first");
+}
+
 #[test]
 fn an_open_abort_dialog_follows_the_rollout_and_waits_again() {
     let (mut state, view) = (fixture::state(), Arc::new(fixture::draining()));

@@ -92,6 +92,7 @@ fn asked(ctx: &Ctx<'_>, question: &Question, is_aborted: bool, width: usize) -> 
             ]));
         }
     }
+    lines.extend(overruling(ctx, width));
     let title = if is_aborted {
         "Aborted: what is left, and the ways on".to_owned()
     } else {
@@ -100,6 +101,17 @@ fn asked(ctx: &Ctx<'_>, question: &Question, is_aborted: bool, width: usize) -> 
         format!("⏸ Waiting for you: {phase} {}", question.target).trim_end().to_owned()
     };
     (title, Role::Warn, lines)
+}
+
+/// The ways on that are no answer to the question, and each ask for a name and a reason.
+fn overruling(ctx: &Ctx<'_>, width: usize) -> Vec<Line<'static>> {
+    let key = |command| format!("{} {}", keymap::key(Action::Tell(command)), command.name());
+    let keys: Vec<_> = ctx.view.by_name.iter().map(|named| key(named.command)).collect();
+    if keys.is_empty() {
+        return Vec::new();
+    }
+    let text = format!("  or, with its name and a reason typed: {}", keys.join(", "));
+    text::wrap(&text, width).into_iter().map(|line| Line::from(ctx.span(line, Role::Dim))).collect()
 }
 
 /// What is owed and what pays it; what it means is left out where it has just been `said`.

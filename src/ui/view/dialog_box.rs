@@ -6,6 +6,7 @@ use ratatui::text::{Line, Span};
 
 use super::super::dialog::{Ask, Dialog};
 use super::super::theme::Role;
+use super::super::typed::Typed;
 use super::super::widgets::{pane, text};
 use super::Ctx;
 
@@ -18,10 +19,13 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &Dialog, ctx: &Ctx<'_>)
             text::wrap(paragraph, width).into_iter().map(|line| Line::from(ctx.span(format!(" {line}"), Role::Plain))),
         );
     }
-    if let Some((want, typed)) = &dialog.typed {
+    for (asked, typed, is_here) in dialog.typed.iter().flat_map(Typed::fields) {
         lines.push(Line::default());
-        lines.push(Line::from(ctx.span(format!(" Type {want} to go on:"), Role::Strong)));
-        lines.push(Line::from(vec![Span::raw(" "), ctx.span(format!("{typed}_"), Role::Active)]));
+        let asked = text::wrap(&asked, width);
+        lines.extend(asked.into_iter().map(|line| Line::from(ctx.span(format!(" {line}"), Role::Strong))));
+        let (cursor, role) = if is_here { ("_", Role::Active) } else { ("", Role::Plain) };
+        let typed = text::wrap(&format!("{typed}{cursor}"), width);
+        lines.extend(typed.into_iter().map(|line| Line::from(ctx.span(format!(" {line}"), role))));
     }
     lines.push(Line::default());
     let wanted = u16::try_from(lines.len() + 3).unwrap_or(u16::MAX);

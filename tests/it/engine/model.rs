@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tiroll::cluster::{
     Address, Architecture, CaptureId, Failure, FailureKind, FinishAnswer, Reading, StartAnswer, Timestamp, Version,
 };
-use tiroll::rollout::command::{Command, Permission, Who};
+use tiroll::rollout::command::{Command, Instruction, Permission, Who};
 use tiroll::rollout::durable::Durable;
 use tiroll::rollout::effect::{Action, ActionOutcome, Call, CallAnswer, Component, Effect, EffectId, Input, Verb};
 use tiroll::rollout::event::{Event, Fact};
@@ -122,6 +122,10 @@ pub(crate) struct Course {
     pub(crate) stays_down: u64,
     /// A person has confirmed something: then no `TiDB` may be left serving.
     has_confirmed: bool,
+    /// What was skipped by name.
+    left_out: BTreeSet<String>,
+    /// What was typed for a forced restart that has not been ordered yet.
+    forced: Option<String>,
     /// The program was killed at least once: then a replay of the tape alone gives another rollout.
     pub(crate) has_been_killed: bool,
     /// How long the machine slept: the monotonic clock stood still.
@@ -142,7 +146,7 @@ pub(crate) struct Course {
     pub(crate) watched: Option<CaptureId>,
     /// When the engine last read the cluster.
     pub(crate) read_at: u64,
-    owned_since: u64,
+    pub(crate) owned_since: u64,
     /// What the changes told so far give, as the journal would keep them.
     pub(crate) kept: Durable,
     /// Every input with its time, for the replay.
@@ -215,6 +219,8 @@ impl Course {
             has_two_owners: false,
             stays_down: 1_500,
             has_confirmed: false,
+            left_out: BTreeSet::new(),
+            forced: None,
             has_been_killed: false,
             slept_ms: 0,
             keeps_log: true,
@@ -330,16 +336,39 @@ impl Course {
         panic!("{what} never came to be: {:?} {:?} {:?}", view.mode, view.current(), view.question);
     }
 
+    /// Gives a command; one that is given by name with the name that is wanted for it.
     pub(crate) fn say(&mut self, command: Command) -> Permission {
+        let named = self.engine.view().by_name.into_iter().find(|named| named.command == command);
+        let instruction = match named.and_then(|named| named.typed.into_iter().next()) {
+            Some(typed) => Instruction::by_name(command, typed, "the test wants it"),
+            None => command.into(),
+        };
+        self.instruct(&instruction)
+    }
+
+    pub(crate) fn instruct(&mut self, instruction: &Instruction) -> Permission {
         let who = Who::new("test");
-        let (permission, out) = self.engine.command(self.at(), &who, command);
-        self.has_confirmed |= command == Command::Confirm;
+        let may_be_left_out = self.engine.view().current().map(|(step, _)| step.target.clone());
+        let (permission, out) = self.engine.command(self.at(), &who, instruction.clone());
+        if permission.is_ok() {
+            match (instruction.command, &instruction.consent) {
+                (Command::Confirm, _) => self.has_confirmed = true,
+                (Command::Skip, _) => self.left_out.extend(may_be_left_out),
+                (Command::Force, Some(consent)) => self.forced = Some(consent.typed.clone()),
+                _ => {}
+            }
+        }
         if self.keeps_log {
-            self.tape.push((self.at(), Input::Command { who, command }));
+            self.tape.push((self.at(), Input::Command { who, instruction: instruction.clone() }));
             self.outputs.push(out.clone());
         }
         self.take(out);
         permission
+    }
+
+    /// Whether a person left this node out by name.
+    pub(crate) fn is_left_out(&self, address: &Address) -> bool {
+        self.left_out.contains(&address.to_string())
     }
 
     fn tell(&mut self, input: Input) {
@@ -362,7 +391,9 @@ impl Course {
         for event in &out.events {
             match &event.fact {
                 Fact::ObligationIncurred(owed) => *self.owes.entry(own(&owed.kind)).or_default() += 1,
-                Fact::ObligationPaid { owed, .. } => *self.owes.entry(own(&owed.kind)).or_default() -= 1,
+                Fact::ObligationPaid { owed, .. } | Fact::ObligationWaived { owed, .. } => {
+                    *self.owes.entry(own(&owed.kind)).or_default() -= 1;
+                }
                 _ => {}
             }
         }
@@ -542,8 +573,11 @@ impl Course {
                 // THE promise: nothing that still carries tables, and no owner, is stopped.
                 // Tables that somebody gave it since it was last read are nobody's to know.
                 let is_unread = c.given_at >= self.read_at;
+                let is_ordered = self.forced.take().is_some_and(|typed| typed.starts_with(&c.address.to_string()));
+                assert!(!action.forced || is_ordered, "{action}: nobody said so");
                 assert!(
-                    c.down_until.is_some()
+                    action.forced
+                        || c.down_until.is_some()
                         || c.tables == [0, 0]
                         || is_unread
                         || (self.is_second_paused && c.tables[0] == 0),
