@@ -9,6 +9,7 @@ mod keep;
 mod on_wait;
 mod output;
 mod screen;
+mod script;
 mod signals;
 
 use std::path::Path;
@@ -153,7 +154,7 @@ async fn run_status(args: Status) -> Result<u8> {
     let clock = SystemClock::new();
     let document = connect::read_status(&args.cluster, &clock).await?;
     if args.json {
-        say(&serde_json::to_string(&document)?);
+        say(&script::document(&document)?);
     } else {
         say(document.render_text().trim_end());
     }
@@ -266,7 +267,7 @@ async fn run_resume(args: Resume) -> Result<u8> {
 
 fn run_history(args: &History) -> Result<u8> {
     match keep::base(&args.state).and_then(|base| keep::history(&base)) {
-        Ok(history) if args.json => say(&serde_json::to_string(&history)?),
+        Ok(history) if args.json => say(&script::document(&history)?),
         Ok(history) => say(history.text().trim_end()),
         Err(refusal) => {
             warn(&format!("error: {}", refusal.text()));

@@ -13,6 +13,7 @@ use super::screen::{self, Purpose};
 use crate::driver::Started;
 use crate::driver::link::{self, LinkError, Role};
 use crate::rollout::command::{Command, Permission, Who};
+use crate::rollout::event::SCHEMA;
 use crate::rollout::view::{Mode, PhaseKind, PhaseState, View};
 use crate::ui;
 
@@ -131,7 +132,7 @@ fn document(place: &Place, view: &View, who: &Who, command: Command, word: &Perm
         .map(|owed| json!({ "kind": owed.kind, "target": owed.target, "what": owed.what, "how": owed.how }))
         .collect();
     json!({
-        "rollout": place.id, "command": command, "who": who.name, "taken": word.is_ok(), "reason": word.as_ref().err(),
+        "v": SCHEMA, "rollout": place.id, "command": command, "who": who.name, "taken": word.is_ok(), "reason": word.as_ref().err(),
         "mode": mode, "simulated": view.title.is_simulated, "owed": owed,
         "target": at.map(|(step, _)| &step.target), "phase": at.map(|(_, phase)| phase.kind.name()),
     })

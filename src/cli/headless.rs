@@ -1,5 +1,6 @@
 //! A rollout without a screen: what changes is written, line by line, as text or JSON.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
@@ -9,9 +10,10 @@ use tokio::sync::watch;
 use super::args::Format;
 use super::company::Company;
 use super::output::{say, warn};
+use super::script;
 use super::signals::Signals;
+use crate::cluster::Clock;
 use crate::cluster::units::spoken;
-use crate::cluster::{Clock, Timestamp};
 use crate::driver::clock::SystemClock;
 use crate::driver::handle::Handle;
 use crate::driver::{LAST_CALLS, Started};
@@ -20,7 +22,7 @@ use crate::rollout::command::{Command, Who};
 use crate::rollout::effect::Cut;
 use crate::rollout::event::{Event, Fact, PlannedStep, Weight};
 use crate::rollout::resume::RESUMED;
-use crate::rollout::view::{OwedView, Question};
+use crate::rollout::view::{OwedView, Question, View};
 
 /// Runs it to its end; the exit code.
 /// `goes_on`: a rollout that was resumed goes on by itself where nothing is unsettled.
@@ -62,6 +64,9 @@ async fn follow(
     let mut is_late = false;
     let mut is_aborted = false;
     let mut attached = Attached(company.map(Company::steering));
+    let mut views = started.handle.view();
+    // A question that somebody who is attached can answer is left to them, until the last of them has left.
+    let (mut is_left_to_people, mut is_ending) = (false, false);
     loop {
         tokio::select! {
             event = started.events.recv() => match event {
@@ -75,9 +80,13 @@ async fn follow(
                             }
                         }
                         Fact::Paused(_) if attached.is_somebody() => {
+                            is_left_to_people = true;
                             warn("somebody is attached who can answer; this program waits for them");
                         }
-                        Fact::Paused(question) => end_at(&question, &started.handle, is_aborted),
+                        Fact::Paused(question) if !is_ending => {
+                            is_ending = true;
+                            end_at(&question, &started.handle, is_aborted);
+                        }
                         Fact::Commanded { command: Command::Abort, .. } => is_aborted = true,
                         Fact::RolloutEnded { ending, owed } => {
                             if let (Some(company), false) = (company, owed.is_empty()) {
@@ -91,11 +100,9 @@ async fn follow(
                 Err(RecvError::Lagged(missed)) => warn(&format!("{missed} events were not shown")),
                 Err(RecvError::Closed) => return 1,
             },
-            () = attached.all_left() => {
-                let question = started.handle.view().borrow().question.clone();
-                if let Some(question) = question {
-                    end_at(&question, &started.handle, is_aborted);
-                }
+            question = attached.all_left_with_a_question(&mut views), if is_left_to_people && !is_ending => {
+                is_ending = true;
+                end_at(&question, &started.handle, is_aborted);
             }
             () = &mut deadline, if !is_late => {
                 is_late = true;
@@ -121,15 +128,19 @@ impl Attached {
         self.0.as_ref().is_some_and(|count| *count.borrow() > 0)
     }
 
-    /// Resolves each time the last of them has left.
-    async fn all_left(&mut self) {
+    /// Resolves once nobody is there and a question is open. The view that shows it comes after the event that tells it.
+    async fn all_left_with_a_question(&mut self, views: &mut watch::Receiver<Arc<View>>) -> Question {
         let Some(count) = &mut self.0 else { return std::future::pending().await };
         loop {
-            if count.changed().await.is_err() {
+            if count.wait_for(|count| *count == 0).await.is_err() {
                 return std::future::pending().await;
             }
-            if *count.borrow_and_update() == 0 {
-                return;
+            tokio::select! {
+                _ = count.changed() => {}
+                view = views.wait_for(|view| view.question.is_some()) => match view.map(|view| view.question.clone()) {
+                    Ok(Some(question)) => return question,
+                    _ => return std::future::pending().await,
+                },
             }
         }
     }
@@ -157,18 +168,18 @@ async fn close(handle: Handle) {
 /// The last line of a run that was refused before anything was read.
 pub(super) fn refusal(reason: &str, exit_code: u8, clock: &SystemClock) -> String {
     let data = json!({ "outcome": "refused", "exit_code": exit_code, "reason": reason, "owed": [] });
-    json!({ "at": rfc3339(clock.now()), "event": "rollout_ended", "data": data }).to_string()
+    script::line_of(clock.now(), "rollout_ended", &data)
 }
 
 fn write(event: &Event, format: Format) {
     match format {
-        Format::Json if event.fact.is_public() => say(&json_line(event)),
+        Format::Json if event.fact.is_public() => say(&script::line(event)),
         // What a person has to do or know does not belong among the lines that scripts read.
         Format::Json if event.fact.weight() == Weight::Warning => warn(&event.fact.line()),
         Format::Json => {}
         Format::Text => {
             if event.fact.weight() != Weight::Detail || matches!(event.fact, Fact::DrainProgress { .. }) {
-                say(&format!("{}  {}", rfc3339(event.at), event.fact.line()));
+                say(&format!("{}  {}", script::rfc3339(event.at), event.fact.line()));
             }
             if let Fact::RolloutEnded { owed, .. } = &event.fact {
                 for line in owed_lines(owed) {
@@ -179,11 +190,6 @@ fn write(event: &Event, format: Format) {
     }
 }
 
-/// One event as a JSON line.
-pub(super) fn json_line(event: &Event) -> String {
-    json!({ "at": rfc3339(event.at), "event": event.fact.name(), "data": event.fact.data() }).to_string()
-}
-
 /// What is left behind, for people; nothing if nothing is.
 pub(super) fn owed_lines(owed: &[OwedView]) -> Vec<String> {
     let mut lines = Vec::new();
@@ -192,11 +198,6 @@ pub(super) fn owed_lines(owed: &[OwedView]) -> Vec<String> {
         lines.push(format!("     to pay it: {}", owed.how));
     }
     lines
-}
-
-/// RFC 3339 in UTC with milliseconds.
-pub(super) fn rfc3339(at: Timestamp) -> String {
-    jiff::Timestamp::from_millisecond(at.wall_ms).map_or_else(|_| String::new(), |at| format!("{at:.3}"))
 }
 
 /// Waits for the plan, or for the reason why there is none, and prints it; the exit code.
@@ -223,7 +224,7 @@ pub(super) async fn dry_run(mut started: Started, format: Format) -> u8 {
             Fact::RolloutEnded { ending, .. } => {
                 match format {
                     Format::Json if ending.exit_code == 0 => say(&plan_line(&event, &[])),
-                    Format::Json => say(&json_line(&event)),
+                    Format::Json => say(&script::line(&event)),
                     Format::Text => say(&ending.reason),
                 }
                 break ending.exit_code;
@@ -237,7 +238,7 @@ pub(super) async fn dry_run(mut started: Started, format: Format) -> u8 {
 
 /// The plan as a JSON line, in the form of every other one.
 fn plan_line(event: &Event, steps: &[PlannedStep]) -> String {
-    json!({ "at": rfc3339(event.at), "event": "plan", "data": { "steps": steps } }).to_string()
+    script::line_of(event.at, "plan", &json!({ "steps": steps }))
 }
 
 fn plan_text(steps: &[PlannedStep], from: &str, to: &str) {
@@ -248,15 +249,4 @@ fn plan_text(steps: &[PlannedStep], from: &str, to: &str) {
         say(&format!("{:>3}  {:width$}  {phases}", n + 1, step.target));
     }
     say("nothing was changed");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_rfc_3339_in_utc_with_milliseconds() {
-        assert_eq!(rfc3339(Timestamp::new(1_796_072_632_050, 0)), "2026-11-30T21:03:52.050Z");
-        assert_eq!(rfc3339(Timestamp::new(1_796_072_632_000, 0)), "2026-11-30T21:03:52.000Z");
-    }
 }

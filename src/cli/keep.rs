@@ -15,6 +15,7 @@ use crate::journal::{Base, Claim, Holder, Journal, JournalError, Locks, RolloutI
 use crate::rollout::command::Who;
 use crate::rollout::control::Life;
 use crate::rollout::durable::{Change, Durable};
+use crate::rollout::event::SCHEMA;
 use crate::rollout::record::{Began, Record, Replayed};
 use crate::rollout::view::Outcome;
 
@@ -170,6 +171,7 @@ pub(super) fn begin(base: &Base, plan: &Plan, clock: &dyn Clock) -> Result<Kept,
     }
     let Endpoints { cdc, tidb, pd } = plan.target.clone();
     let began = Began {
+        schema: SCHEMA,
         operation: "upgrade".to_owned(),
         target: plan.to.clone().unwrap_or_else(Version::zero),
         cdc,
@@ -196,6 +198,12 @@ pub(super) fn reopen(base: &Base, id: &RolloutId, clock: &dyn Clock) -> Result<(
             "rollout {id} ended before it had a plan: there is nothing to go on with"
         )));
     };
+    if began.schema > SCHEMA {
+        return Err(Refusal::Person(format!(
+            "rollout {id} was written by a newer tiroll (schema {}; this one knows {SCHEMA}): nothing was read from it and nothing changed. Go on with that version",
+            began.schema
+        )));
+    }
     if !is_open(&replayed.durable) {
         return Err(Refusal::Person(format!("rollout {id} is over and owes nothing: there is nothing to go on with")));
     }

@@ -1,4 +1,12 @@
-//! Facts, with stable names: the screen's event pane, the headless output and later the journal share them.
+//! Facts, with stable names: the screen's event pane, the JSON lines of headless mode and the journal share them.
+//!
+//! # The schema
+//!
+//! What scripts are told has a version, [`SCHEMA`]: it stands as `v` in every JSON line, in the documents of `status`,
+//! `history`, `pause` and `abort`, and as `schema` in the first record of a journal. A line is
+//! `{"v", "at", "event", "data"}`; which fields `data` has for which event is a table in the README, which a test holds
+//! to [`Fact::data`]. New events and new fields come without a new version; one that goes, or means something else, makes
+//! one. A journal of a newer version is refused by name and not guessed at.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -6,6 +14,9 @@ use serde_json::{Value, json};
 use super::command::{Command, Consent, Who};
 use super::view::{Choice, Ending, Name, OwedView, PhaseKind, Question};
 use crate::cluster::Timestamp;
+
+/// The version of what scripts are told and journals keep.
+pub const SCHEMA: u32 = 1;
 
 /// A fact and when it became one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

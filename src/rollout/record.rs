@@ -27,6 +27,9 @@ pub enum Record {
 /// How a rollout was begun. No secret is in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Began {
+    /// The version of the schema it was written in; journals of before there were versions are of the first.
+    #[serde(default = "first_schema")]
+    pub schema: u32,
     /// `upgrade`.
     pub operation: String,
     /// The version every server shall have.
@@ -41,6 +44,10 @@ pub struct Began {
     pub executor: String,
     /// Numbers of the policy that were set, as they were named.
     pub set: Vec<String>,
+}
+
+const fn first_schema() -> u32 {
+    1
 }
 
 impl Record {

@@ -25,6 +25,8 @@ mod rollout_new_arch;
 #[cfg(test)]
 mod rollout_sim;
 #[cfg(test)]
+mod schema;
+#[cfg(test)]
 mod sim_chaos;
 #[cfg(test)]
 mod sim_http;
