@@ -247,8 +247,12 @@ impl Engine {
             Input::Tick | Input::Command { .. } => {}
             Input::Cdc(sweep) => {
                 self.picture.absorb_cdc(&sweep);
+                self.watch_captures(&sweep);
             }
-            Input::Tidb(sweep) => self.picture.absorb_tidb(&sweep),
+            Input::Tidb(sweep) => {
+                self.picture.absorb_tidb(&sweep);
+                self.watch_tidb(&sweep);
+            }
             Input::Pd(sweep) => self.picture.absorb_pd(&sweep),
             Input::Names(names) => self.names = names,
             Input::Answer { id, sent_at, answer } => {

@@ -57,6 +57,7 @@ impl Engine {
         }
         self.warn(format!("{}: the cluster is read again before anything is sent", gap.text()));
         self.state.forget_readings(now);
+        self.guards.forget_watched();
         let Some(active) = &mut self.active else { return };
         match &mut active.machine {
             Machine::Drain(machine) => machine.forget(active.spent),

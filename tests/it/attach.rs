@@ -216,7 +216,7 @@ async fn two_running_rollouts_must_be_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_socket_is_the_owners_alone_and_gone_at_the_end() {
-    let mut rollout = Rollout::begin(50.0, fresh_state_dir(), &[]).await;
+    let mut rollout = Rollout::begin(20.0, fresh_state_dir(), &[]).await;
     rollout.until("phase_started").await;
     let socket = rollout.socket().await;
     let directory = rollout.directory();
@@ -229,7 +229,7 @@ async fn the_socket_is_the_owners_alone_and_gone_at_the_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_socket_of_a_killed_program_is_replaced() {
-    let mut rollout = Rollout::begin(50.0, fresh_state_dir(), &[]).await;
+    let mut rollout = Rollout::begin(10.0, fresh_state_dir(), &[]).await;
     rollout.until("phase_started").await;
     let socket = rollout.socket().await;
     rollout.child.kill().await.expect("it can be killed");
@@ -258,7 +258,7 @@ async fn the_socket_of_a_killed_program_is_replaced() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_state_directory_has_its_socket_elsewhere() {
     let state = fresh_state_dir().join("a-directory-with-a-name-that-is-long-enough".repeat(4));
-    let mut rollout = Rollout::begin(50.0, state, &[]).await;
+    let mut rollout = Rollout::begin(5.0, state, &[]).await;
     rollout.until("phase_started").await;
     let socket = rollout.socket().await;
     let there = std::fs::read_link(&socket).expect("a link");
@@ -275,7 +275,7 @@ async fn a_long_state_directory_has_its_socket_elsewhere() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn garbage_long_lines_and_readers_who_do_not_read_do_no_harm() {
-    let mut rollout = Rollout::begin(20.0, fresh_state_dir(), &[]).await;
+    let mut rollout = Rollout::begin(10.0, fresh_state_dir(), &[]).await;
     rollout.until("phase_started").await;
     // No hello at all, and nobody who reads what comes.
     let silent = rollout.connect().await;

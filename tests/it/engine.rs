@@ -4,6 +4,7 @@ mod by_name;
 mod coordinator;
 mod examples;
 mod explore;
+mod guards;
 mod model;
 mod new_architecture;
 mod odd_days;

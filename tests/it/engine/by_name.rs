@@ -171,6 +171,8 @@ fn an_order_to_force_is_void_where_it_became_the_owner_meanwhile() {
     assert!(restarted(&course).is_empty());
     course.owner = 1;
     course.owned_since = course.now;
+    course.until("the guard", |course| course.asked() == Some("foreign_resign"));
+    course.say(Command::Continue).unwrap();
     for _ in 0..40 {
         course.pass(500, super::model::Spoil::default());
     }

@@ -206,6 +206,7 @@ fn after_a_crash_of_the_coordinator_the_drain_is_asked_again_while_a_guard_holds
     assert_eq!(course.asked(), Some("no_owner"), "a phase that ends does not answer for a person");
     assert_eq!(acts(&course), 0, "the restart waits for a person");
     course.captures[0].down_until = None;
+    course.pass(2_000, Spoil::default());
     assert_eq!(course.say(Command::Continue), Ok(()));
     ends_done(course);
 }
@@ -271,7 +272,8 @@ fn to_ask_again_is_never_offered_in_the_classic_architecture() {
     let mut course = Course::new(3, true);
     course.until("the drain", |course| drains(course) > 2);
     course.resign();
-    course.pass(250, Spoil::default());
+    course.until("the guard", is_asking("foreign_resign"));
+    assert_eq!(course.say(Command::Continue), Ok(()));
     assert_eq!(course.say(Command::Pause), Ok(()));
     assert!(course.say(Command::AskAgain).is_err());
     assert_eq!(sent_in(&mut course, 30), 0);

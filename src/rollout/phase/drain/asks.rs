@@ -6,7 +6,7 @@ use super::super::{Flow, LOOK_AGAIN, Turn, WAIT_LONGER, ask};
 use super::Drain;
 use super::progress::Low;
 use crate::cluster::units::{counted, spoken};
-use crate::cluster::{Architecture, Liveness};
+use crate::cluster::{Architecture, CaptureId, ChangefeedRow, ChangefeedState, Liveness};
 use crate::rollout::command::Command;
 use crate::rollout::engine::{Engine, Visit};
 use crate::rollout::evidence::{Verdict, tables_in};
@@ -164,11 +164,40 @@ impl Drain {
             format!("The drain of {at} has not moved for {}: {left}.", spoken(since)),
             "The capture goes on trying and takes no new table; it is not restarted while tables are there.",
             format!(
-                "Likely cause: a table that cannot start elsewhere. Still there: {}. Look at those changefeeds.",
-                self.carried()
+                "Still there: {}. Likely cause: {}. Mend that, then look again; or wait longer.",
+                self.carried(),
+                self.likely_cause(engine, visit)
             ),
             &[LOOK_AGAIN, WAIT_LONGER],
         ))
+    }
+
+    /// Why tables may stay, as far as the servers tell; the servers name no cause themselves.
+    fn likely_cause(&self, engine: &Engine, visit: &Visit) -> String {
+        let picture = &engine.picture;
+        let listed = picture.groups.get(&visit.cluster).and_then(|group| group.captures.known());
+        let others = listed.into_iter().flatten().filter(|entry| entry.id != visit.old_id);
+        let leaves = |id: &CaptureId| matches!(picture.liveness_now(id), Some(Liveness::Draining | Liveness::Stopping));
+        let leaving: Vec<_> = others.filter(|entry| leaves(&entry.id)).map(|entry| entry.address.to_string()).collect();
+        if !leaving.is_empty() {
+            return format!("{} is being drained too, and tables go back and forth between them", leaving.join(", "));
+        }
+        if picture.able_beside(&visit.cluster, &visit.old_id).is_empty() {
+            return "no other capture can take tables now".to_owned();
+        }
+        let rows = picture.groups.get(&visit.cluster).and_then(|group| group.changefeeds.known());
+        let is_there = |row: &&ChangefeedRow| self.there.iter().any(|(id, _)| id == &row.id);
+        let told = rows.into_iter().flatten().filter(is_there).filter_map(|row| {
+            let error = row.error.as_ref().map(|error| format!(" ({}: {})", error.code, error.message));
+            let is_well = row.state == ChangefeedState::Normal && error.is_none();
+            (!is_well)
+                .then(|| format!("changefeed {} is {}{}", row.id.label(), row.state.word(), error.unwrap_or_default()))
+        });
+        let told: Vec<_> = told.collect();
+        if told.is_empty() {
+            return "a table that cannot start elsewhere, for which the servers give no reason (look at the sinks of these changefeeds and at the other captures' logs)".to_owned();
+        }
+        told.join("; ")
     }
 
     fn late(&self, engine: &Engine, visit: &Visit, turn: Turn) -> Option<Flow> {
