@@ -1,5 +1,6 @@
 //! Names of things, each with a type of its own so that an id can never stand where an address is meant.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
@@ -60,6 +61,9 @@ impl CaptureId {
         self.0.split('-').next().unwrap_or_default()
     }
 }
+
+/// Something of each capture.
+pub type ByCapture<T> = HashMap<CaptureId, T>;
 
 impl Default for ClusterId {
     fn default() -> Self {

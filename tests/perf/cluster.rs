@@ -1,6 +1,7 @@
 //! A large classic cluster as plain data: what a sweep over it shows.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tiroll::cluster::{
@@ -61,9 +62,12 @@ impl Cluster {
         Self { now, target: None, captures, tables: by_feed, turn: 0 }
     }
 
-    /// A table of each changefeed moves: first it is listed at both places, then only at the new one.
-    pub(crate) fn pass(&mut self, time: Duration) {
+    /// Time passes, and a table of each changefeed may move: first it is listed at both places, then only at the new one.
+    pub(crate) fn pass(&mut self, time: Duration, has_moved: bool) {
         self.now = self.now.plus(time);
+        if !has_moved {
+            return;
+        }
         self.turn += 1;
         let from = self.targeted().unwrap_or(self.turn / 2 % self.captures);
         let to = (from + 1 + self.turn / 2 % (self.captures - 1)) % self.captures;
@@ -111,7 +115,7 @@ impl Cluster {
                     architecture: Architecture::Classic,
                 }),
             })
-            .collect();
+            .collect::<Vec<_>>();
         let list: Vec<_> = (0..self.captures)
             .map(|n| CaptureEntry {
                 id: capture(n),
@@ -131,34 +135,34 @@ impl Cluster {
         let ids = |ids: &[i64]| ids.iter().copied().map(TableId).collect::<Vec<_>>();
         let placement = self.tables.iter().enumerate().map(|(n, by_capture)| {
             let placement = by_capture.iter().enumerate().map(|(n, tables)| (capture(n), ids(tables)));
-            (feed(n), Ok(placement.collect::<BTreeMap<_, _>>()))
+            (feed(n), Ok(placement.collect()))
         });
         let target = self.targeted().map(|n| TargetTables {
             capture: capture(n),
             by_changefeed: self.tables.iter().enumerate().map(|(f, tables)| (feed(f), Ok(ids(&tables[n])))).collect(),
         });
-        let processors = (0..FEEDS).flat_map(|f| (0..self.captures).map(move |n| (feed(f), capture(n))));
+        let processors = (0..FEEDS).map(|f| (feed(f), (0..self.captures).map(capture).collect()));
         let group = GroupSweep {
             cluster_id: cluster,
             architecture: Some(Architecture::Classic),
             captures: Ok(list),
             health: Ok(()),
             changefeeds: Ok(rows),
-            processors: Ok(processors.collect()),
+            processors: Ok(Arc::new(processors.collect())),
             placement: placement.collect(),
             target,
             cluster_time: Ok(Tso::new(u64::try_from(now.wall_ms).unwrap() << 18).unwrap()),
         };
-        CdcSweep { begun: now, ended: now, nodes, groups: vec![group] }
+        CdcSweep { begun: now, ended: now, nodes: nodes.into(), groups: vec![group] }
     }
 }
 
 /// All ids of a sweep once more, by capture.
 pub(crate) fn copied(sweep: &CdcSweep) -> BTreeMap<CaptureId, BTreeMap<ChangefeedId, Vec<TableId>>> {
     let mut all: BTreeMap<CaptureId, BTreeMap<ChangefeedId, Vec<TableId>>> = BTreeMap::new();
-    for (feed, reading) in &sweep.groups[0].placement {
-        for (capture, ids) in reading.as_ref().unwrap() {
-            all.entry(capture.clone()).or_default().insert(feed.clone(), ids.clone());
+    for (capture, tables) in sweep.groups[0].placement.by_capture() {
+        for (feed, ids) in &**tables.by_changefeed() {
+            all.entry(capture.clone()).or_default().insert(feed.clone(), ids.to_vec());
         }
     }
     all

@@ -4,8 +4,8 @@
 //! - `draw`: a frame of the whole screen at 200×50, with few and with many tables. A frame costs what is visible, so the
 //!   two must not differ.
 //! - `small`: whole rollouts of three captures, in the mix of inputs a rollout has: steps a second, and each kind alone.
-//! - `big`: 100 captures, 100,000 tables and 10 changefeeds: a fresh sweep with tables on the move, a tick, an answer,
-//!   while nothing runs and in the middle of a drain; the read model of both; against copying the ids of a sweep.
+//! - `big`: 100 captures, 100,000 tables and 10 changefeeds: a fresh sweep, a tick, an answer, while nothing runs (with
+//!   tables at rest and on the move) and in the middle of a drain; the read model; against copying the ids of a sweep.
 //! - `journal`: an append against a bare write and sync of the same bytes in the same directory, in pairs that take turns.
 
 #![allow(
@@ -75,7 +75,7 @@ fn draw() -> f64 {
         let mut cluster = cluster::Cluster::new(100, tables);
         let mut engine = Engine::new(cluster::request(false), Policy::default());
         for _ in 0..10 {
-            cluster.pass(Duration::from_secs(1));
+            cluster.pass(Duration::from_secs(1), true);
             engine.step(cluster.now, Input::Cdc(Arc::new(cluster.sweep())));
         }
         let view = engine.view();
