@@ -9,6 +9,7 @@ pub mod cdc;
 pub mod ids;
 pub mod observation;
 pub mod pd;
+pub mod placement;
 pub mod reading;
 pub mod tidb;
 pub mod units;
@@ -18,10 +19,13 @@ pub use answer::{Failure, FailureKind, Reading};
 pub use cdc::{
     Architecture, CaptureEntry, ChangefeedError, ChangefeedRow, ChangefeedState, Liveness, LivenessReading, NodeStatus,
 };
-pub use ids::{Address, CaptureId, ChangefeedId, ClusterId, TableId};
+pub use ids::{Address, ByCapture, CaptureId, ChangefeedId, ClusterId, TableId};
 pub use observation::Observed;
 pub use pd::PdReading;
-pub use reading::{CdcSweep, GroupSweep, NodeReading, PdSweep, Placement, TargetTables, TidbReading, TidbSweep};
+pub use placement::{CaptureTables, Named, Placement, Placements, TableIds};
+pub use reading::{
+    CdcSweep, GroupSweep, NodeReading, Nodes, PdSweep, Processors, TargetTables, TidbReading, TidbSweep,
+};
 pub use tidb::{FinishAnswer, StartAnswer, TidbInfo, TidbStatus, UpgradeState};
 pub use units::{Clock, Timestamp, Tso};
 pub use version::Version;

@@ -102,6 +102,7 @@ pub fn start(mut setup: Setup) -> Started {
             watch: watch_out.clone(),
             inputs: inputs_in.clone(),
             stop: pollers.clone(),
+            before: None,
         };
         tokio::spawn(poller.run());
     }

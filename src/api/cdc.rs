@@ -5,7 +5,7 @@
 
 mod wire;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use super::error::cdc_failure;
@@ -13,7 +13,7 @@ use super::http::{Answer, Call, Http, Kind, Method};
 use super::wire as json;
 use crate::cluster::{
     Address, Architecture, CaptureEntry, CaptureId, ChangefeedError, ChangefeedId, ChangefeedRow, ChangefeedState,
-    FailureKind, LivenessReading, NodeStatus, Placement, Reading, TableId, Tso, Version,
+    FailureKind, LivenessReading, NodeStatus, Placement, Processors, Reading, TableId, Tso, Version,
 };
 
 /// Which of the two APIs a call goes through.
@@ -148,12 +148,14 @@ impl Cdc {
     }
 
     /// Which changefeeds have processors, and at which captures, those without tables included (contract 1.7).
-    pub async fn processors(&self, at: &Address, api: ApiVersion) -> Reading<Vec<(ChangefeedId, CaptureId)>> {
+    pub async fn processors(&self, at: &Address, api: ApiVersion) -> Reading<Processors> {
         let answer = self.get(at, &path(api, &["processors"]).of_kind(Kind::Tables)).await?;
         let rows: Vec<wire::Processor> = json::list(&answer)?;
-        let mut rows: Vec<_> = rows.into_iter().map(wire::Processor::into_cluster).collect();
-        rows.sort();
-        Ok(rows)
+        let mut processors: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        for (id, capture) in rows.into_iter().map(wire::Processor::into_cluster) {
+            processors.entry(id).or_default().insert(capture);
+        }
+        Ok(processors.into())
     }
 
     /// The tables of one changefeed at one capture, in the order of their ids. `null` is no list: the classic

@@ -4,7 +4,8 @@ use super::*;
 use crate::cluster::tidb::TidbAll;
 use crate::cluster::{
     CaptureEntry, ChangefeedId, ChangefeedRow, ChangefeedState, Failure, FailureKind, GroupSweep, LivenessReading,
-    NodeReading, NodeStatus, PdReading, Placement, TableId, TidbInfo, TidbReading, TidbStatus, UpgradeState,
+    NodeReading, NodeStatus, PdReading, Placement, Placements, Processors, Reading, TableId, TidbInfo, TidbReading,
+    TidbStatus, UpgradeState,
 };
 
 fn at(mono_ms: u64) -> Timestamp {
@@ -47,16 +48,20 @@ fn placed(captures: &[(&str, usize)]) -> Placement {
     captures.iter().map(|(id, n)| (CaptureId::new(id), vec![TableId(1); *n])).collect()
 }
 
+fn of_feeds<const N: usize>(readings: [(&str, Reading<Placement>); N]) -> Placements {
+    readings.into_iter().map(|(feed, reading)| (ChangefeedId::new("default", feed), reading)).collect()
+}
+
 /// Two captures, one changefeed that runs and one that is stopped: everything read.
 fn healthy() -> CdcSweep {
-    let placement = BTreeMap::from([(ChangefeedId::new("default", "a"), Ok(placed(&[("x", 3), ("y", 4)])))]);
+    let placement = of_feeds([("a", Ok(placed(&[("x", 3), ("y", 4)])))]);
     let group = GroupSweep {
         cluster_id: ClusterId::default(),
         architecture: Some(Architecture::Classic),
         captures: Ok(vec![entry(8300, "x", true), entry(8301, "y", false)]),
         health: Ok(()),
         changefeeds: Ok(vec![feed("a", ChangefeedState::Normal), feed("b", ChangefeedState::Stopped)]),
-        processors: Ok(vec![]),
+        processors: Ok(Processors::default()),
         placement,
         target: None,
         cluster_time: Ok(Tso::new(470_829_664_056_115_205 + (2_300 << 18)).unwrap()),
@@ -64,7 +69,7 @@ fn healthy() -> CdcSweep {
     CdcSweep {
         begun: at(900),
         ended: at(1_200),
-        nodes: vec![node(8300, "x", Some(0)), node(8301, "y", Some(1))],
+        nodes: vec![node(8300, "x", Some(0)), node(8301, "y", Some(1))].into(),
         groups: vec![group],
     }
 }
@@ -107,12 +112,8 @@ fn a_ghost_is_listed_without_version_and_liveness_and_is_named() {
     let list = sweep.groups[0].captures.as_mut().unwrap();
     list.push(entry(8301, "old", false));
     list.push(entry(8302, "dead", false));
-    sweep.nodes.push(NodeReading {
-        address: address(8302),
-        is_configured: true,
-        status: Err(refused()),
-        at: at(1_000),
-    });
+    let silent = NodeReading { address: address(8302), is_configured: true, status: Err(refused()), at: at(1_000) };
+    sweep.nodes = [&*sweep.nodes, &[silent]].concat().into();
     let document = document(&sweep);
     let rows = document.captures.as_ref().unwrap();
     let seen: Vec<_> = rows.iter().map(|row| (row.id.as_ref().unwrap().as_str(), row.version.is_some())).collect();
@@ -135,9 +136,8 @@ fn unread_lists_are_null_and_never_empty() {
     assert!(rows.iter().all(|row| row.is_owner.is_none() && row.tables.is_none() && row.version.is_some()));
     assert_eq!(partly.changefeeds, None);
 
-    for node in &mut sweep.nodes {
-        node.status = Err(refused());
-    }
+    let silent = sweep.nodes.iter().map(|node| NodeReading { status: Err(refused()), ..node.clone() });
+    sweep.nodes = silent.collect::<Vec<_>>().into();
     let nothing = serde_json::to_value(document(&sweep)).unwrap();
     assert_eq!((&nothing["captures"], &nothing["changefeeds"]), (&Value::Null, &Value::Null));
     assert!(!nothing["unknown"].as_array().unwrap().is_empty());
@@ -146,8 +146,7 @@ fn unread_lists_are_null_and_never_empty() {
 #[test]
 fn unread_tables_are_null_at_every_capture_that_may_have_some() {
     let mut sweep = healthy();
-    let unread = ChangefeedId::new("default", "w");
-    sweep.groups[0].placement.insert(unread, Err(refused()));
+    sweep.groups[0].placement = of_feeds([("a", Ok(placed(&[("x", 3), ("y", 4)]))), ("w", Err(refused()))]);
     let document = document(&sweep);
     let row = &document.captures.as_ref().unwrap()[0];
     assert_eq!(row.tables, None);
@@ -159,7 +158,7 @@ fn unread_tables_are_null_at_every_capture_that_may_have_some() {
 #[test]
 fn a_capture_that_a_placement_does_not_name_has_unknown_tables() {
     let mut sweep = healthy();
-    sweep.groups[0].placement.insert(ChangefeedId::new("default", "a"), Ok(placed(&[("x", 3)])));
+    sweep.groups[0].placement = of_feeds([("a", Ok(placed(&[("x", 3)])))]);
     let document = document(&sweep);
     assert_eq!(document.captures.as_ref().unwrap()[1].tables, None);
     assert!(!document.is_complete());
@@ -168,7 +167,7 @@ fn a_capture_that_a_placement_does_not_name_has_unknown_tables() {
 #[test]
 fn a_moving_table_counts_at_both_captures() {
     let mut sweep = healthy();
-    sweep.groups[0].placement.insert(ChangefeedId::new("default", "a"), Ok(placed(&[("x", 4), ("y", 4)])));
+    sweep.groups[0].placement = of_feeds([("a", Ok(placed(&[("x", 4), ("y", 4)])))]);
     let tables: Vec<_> = document(&sweep).captures.unwrap().iter().map(|row| row.tables).collect();
     assert_eq!(tables, [Some(4), Some(4)]);
 }
@@ -177,19 +176,21 @@ fn a_moving_table_counts_at_both_captures() {
 fn with_every_changefeed_at_rest_there_are_no_tables() {
     let mut sweep = healthy();
     sweep.groups[0].changefeeds = Ok(vec![feed("b", ChangefeedState::Failed)]);
-    sweep.groups[0].placement.clear();
+    sweep.groups[0].placement = of_feeds([]);
     assert_eq!(document(&sweep).captures.unwrap()[0].tables, Some(0));
 }
 
 /// Three of the new architecture: the coordinator, one that gives its tables away, and one that has given them.
 fn of_the_new_architecture() -> CdcSweep {
     let mut sweep = healthy();
-    sweep.nodes.push(node(8302, "z", Some(2)));
-    for (node, liveness) in sweep.nodes.iter_mut().zip([0, 1, 2]) {
+    let mut nodes = sweep.nodes.to_vec();
+    nodes.push(node(8302, "z", Some(2)));
+    for (node, liveness) in nodes.iter_mut().zip([0, 1, 2]) {
         let status = node.status.as_mut().unwrap();
         status.architecture = Architecture::New;
         status.liveness = LivenessReading::new(Some(liveness), Architecture::New);
     }
+    sweep.nodes = nodes.into();
     let group = &mut sweep.groups[0];
     group.architecture = Some(Architecture::New);
     group.captures.as_mut().unwrap().push(entry(8302, "z", false));
@@ -219,7 +220,7 @@ Captures
 fn a_maintainer_that_is_not_found_leaves_the_tables_unknown_and_is_explained() {
     let mut sweep = of_the_new_architecture();
     let missing = Failure::local(FailureKind::NoMaintainer, "Can't not find maintainer for changefeed: a");
-    sweep.groups[0].placement.insert(ChangefeedId::new("default", "a"), Err(missing));
+    sweep.groups[0].placement = of_feeds([("a", Err(missing))]);
     let document = document(&sweep);
     assert!(document.captures.as_ref().unwrap().iter().all(|row| row.tables.is_none()));
     assert_eq!(whats(&document), ["tables of changefeed default/a in TiCDC cluster default"]);
@@ -230,7 +231,7 @@ fn a_maintainer_that_is_not_found_leaves_the_tables_unknown_and_is_explained() {
 #[test]
 fn absent_liveness_and_an_unlisted_node_are_named() {
     let mut sweep = healthy();
-    sweep.nodes = vec![node(8300, "x", None), node(8301, "y", Some(0)), node(8309, "joining", Some(0))];
+    sweep.nodes = vec![node(8300, "x", None), node(8301, "y", Some(0)), node(8309, "joining", Some(0))].into();
     let document = document(&sweep);
     assert_eq!(document.captures.as_ref().unwrap()[0].liveness, None);
     assert!(whats(&document).contains(&"liveness") && whats(&document).contains(&"membership"));

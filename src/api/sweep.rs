@@ -11,7 +11,7 @@ use maintainers::{architecture_of, no_processors, tables_of, unplaced};
 
 use crate::cluster::{
     Address, Architecture, CaptureEntry, CaptureId, CdcSweep, ChangefeedId, ChangefeedRow, ChangefeedState, Clock,
-    ClusterId, Failure, FailureKind, GroupSweep, NodeReading, Placement, Reading, TableId, TargetTables,
+    ClusterId, Failure, FailureKind, GroupSweep, NodeReading, Placement, Processors, Reading, TableId, TargetTables,
 };
 
 impl Clients {
@@ -32,7 +32,7 @@ impl Clients {
         for group in &mut groups {
             group.architecture = group.captures.as_ref().ok().and_then(|list| architecture_of(list, &nodes));
         }
-        CdcSweep { begun, ended: clock.now(), nodes, groups }
+        CdcSweep { begun, ended: clock.now(), nodes: nodes.into(), groups }
     }
 
     async fn node(&self, address: Address, is_configured: bool, clock: &dyn Clock) -> NodeReading {
@@ -152,7 +152,7 @@ impl Clients {
             health,
             changefeeds,
             processors,
-            placement,
+            placement: placement.into_iter().collect(),
             target,
             cluster_time,
         }
@@ -174,7 +174,7 @@ struct Members {
 struct Lists<'a> {
     captures: &'a Reading<Vec<CaptureEntry>>,
     changefeeds: &'a Reading<Vec<ChangefeedRow>>,
-    processors: &'a Reading<Vec<(ChangefeedId, CaptureId)>>,
+    processors: &'a Reading<Processors>,
 }
 
 impl Lists<'_> {
@@ -182,7 +182,7 @@ impl Lists<'_> {
     /// said to be at rest carries no table. By itself the state is only a word.
     fn witness_rest(&self, row: &ChangefeedRow) -> Result<(), Failure> {
         let processors = self.processors.as_ref().map_err(Clone::clone)?;
-        if row.state.is_at_rest() && !processors.iter().any(|(id, _)| *id == row.id) {
+        if row.state.is_at_rest() && !processors.contains_key(&row.id) {
             return Ok(());
         }
         let message = format!("changefeed {} is {} and has processors all the same", row.id, row.state);
@@ -192,8 +192,8 @@ impl Lists<'_> {
     /// Every capture that may carry tables of this changefeed.
     fn carriers(&self, id: &ChangefeedId) -> Reading<BTreeSet<CaptureId>> {
         let listed = self.captures.as_ref().map_err(Clone::clone)?.iter().map(|entry| entry.id.clone());
-        let working = self.processors.iter().flatten().filter(|(feed, _)| feed == id);
-        Ok(listed.chain(working.map(|(_, capture)| capture.clone())).collect())
+        let working = self.processors.iter().filter_map(|processors| processors.get(id)).flatten();
+        Ok(listed.chain(working.cloned()).collect())
     }
 }
 
@@ -237,7 +237,7 @@ impl Owner<'_> {
         .collect();
         // In the first second of a new owner some changefeeds are missing from a list (recorded/README 31): those
         // that only the other list has are unknown, not absent.
-        for (id, _) in lists.processors.iter().flatten() {
+        for id in lists.processors.iter().flat_map(|processors| processors.keys()) {
             if !rows.iter().any(|row| row.id == *id) {
                 placement.entry(id.clone()).or_insert_with(|| {
                     let message = format!("changefeed {id} has processors and is in no list of changefeeds");

@@ -126,13 +126,14 @@ async fn a_cluster_of_the_new_architecture_is_read_whole_with_one_question_a_cha
     assert_eq!(group.architecture, Some(Architecture::New));
     assert_eq!((group.owner().unwrap().id.as_str(), &group.health), ("cap-0", &Ok(())));
     assert_eq!(sweep.node_of(&CaptureId::new("cap-1")).unwrap().1.liveness.meaning, Some(Liveness::Draining));
-    let placement = |id| group.placement[&id].as_ref().unwrap();
-    assert_eq!(
-        *placement(a()),
-        Placement::from([(CaptureId::new("cap-0"), ids(&[6])), (CaptureId::new("cap-1"), ids(&[2, 4]))])
-    );
+    let named = |id| {
+        let captures = group.placement.by_capture().iter();
+        captures.filter_map(|(at, tables)| Some((at.clone(), tables.by_changefeed().get(&id)?.to_vec()))).collect()
+    };
+    let (of_a, of_b): (Placement, Placement) = (named(a()), named(b()));
+    assert_eq!(of_a, Placement::from([(CaptureId::new("cap-0"), ids(&[6])), (CaptureId::new("cap-1"), ids(&[2, 4]))]));
     // A node that is gone from the list is still named, and its tables are nowhere else.
-    assert_eq!(placement(b())[&CaptureId::new("gone")], ids(&[8]));
+    assert_eq!(of_b[&CaptureId::new("gone")], ids(&[8]));
     assert_eq!(*target(&sweep), BTreeMap::from([(a(), Ok(ids(&[2, 4]))), (b(), Ok(vec![]))]));
     assert_eq!((cluster.asked(TABLES_OF_A), cluster.asked(TABLES_OF_B)), (1, 1), "one question for both");
     assert_eq!(cluster.asked("GET /api/v1/processors"), 0);
@@ -214,8 +215,8 @@ async fn a_node_that_waits_beside_classic_captures_does_not_make_the_cluster_new
     let sweep = cluster.sweep(true, None).await;
     let group = &sweep.groups[0];
     assert_eq!(group.architecture, Some(Architecture::Classic));
-    assert_eq!(group.placement[&a()].as_ref().unwrap()[&CaptureId::new("cap-1")], ids(&[3]));
-    assert_eq!(group.processors, Ok(vec![]));
+    assert_eq!(**group.placement.at(&CaptureId::new("cap-1"), &a()).unwrap(), ids(&[3]));
+    assert_eq!(group.processors, Ok(Processors::default()));
     assert_eq!(cluster.asked(TABLES_OF_A), 0);
     let asked = cluster.fakes[2].requests();
     assert!(!asked.iter().any(|line| line.contains("processors") || line.contains("/a?")), "{asked:?}");

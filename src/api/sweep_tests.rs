@@ -96,9 +96,9 @@ async fn a_healthy_cluster_is_read_whole_and_in_order() {
     let [group] = &sweep.groups[..] else { panic!("{sweep:?}") };
     assert_eq!(group.owner().unwrap().id.as_str(), "cap-0");
     assert_eq!(group.health, Ok(()));
-    assert_eq!(group.processors.as_ref().unwrap().len(), 2);
-    let placement = group.placement[&cf("a")].as_ref().unwrap();
-    assert_eq!(placement[&CaptureId::new("cap-0")], [TableId(1), TableId(2)]);
+    assert_eq!(group.processors.as_ref().unwrap()[&cf("a")].len(), 2);
+    assert!(group.placement[&cf("a")].is_ok());
+    assert_eq!(**group.placement.at(&CaptureId::new("cap-0"), &cf("a")).unwrap(), [TableId(1), TableId(2)]);
     let target = group.target.as_ref().unwrap();
     assert_eq!(target.by_changefeed[&cf("a")], Ok(vec![]));
     assert!(group.cluster_time.is_ok());
@@ -111,8 +111,9 @@ async fn a_changefeed_in_warning_is_asked_for_one_capture_at_a_time() {
     cluster.owner_says("GET /api/v2/processors/a/cap-0?namespace=default", r#"{"table_ids":[5]}"#);
     cluster.owner_says("GET /api/v2/processors/a/cap-1?namespace=default", r#"{"table_ids":[6,7]}"#);
     let sweep = cluster.sweep(None).await;
-    let placement = sweep.groups[0].placement[&cf("a")].as_ref().unwrap();
-    assert_eq!(placement.values().map(Vec::len).collect::<Vec<_>>(), [1, 2]);
+    let placement = &sweep.groups[0].placement;
+    assert!(placement[&cf("a")].is_ok());
+    assert_eq!(IDS.map(|id| placement.at(&CaptureId::new(id), &cf("a")).unwrap().len()), [1, 2]);
     cluster.routes[0].set("GET /api/v2/processors/a/cap-1?namespace=default", json(400, ABNORMAL));
     cluster.routes[1].set("GET /api/v2/processors/a/cap-1?namespace=default", json(400, ABNORMAL));
     let sweep = cluster.sweep(None).await;

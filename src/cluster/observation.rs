@@ -49,6 +49,29 @@ impl<T> Observed<T> {
         };
     }
 
+    /// Takes the outcome of a read that is only lent: what says the same as before is not copied. Says whether the value
+    /// may be another one now.
+    pub fn follow(&mut self, outcome: &Result<T, Failure>, at: Timestamp) -> bool
+    where
+        T: Clone + PartialEq,
+    {
+        if let (Ok(new), Self::Known { value, .. }) = (outcome, &*self)
+            && new == value
+        {
+            self.renew(at);
+            return false;
+        }
+        self.absorb(outcome.clone(), at);
+        outcome.is_ok()
+    }
+
+    /// Takes in that a read whose request was sent at `at` gave the same value again.
+    pub const fn renew(&mut self, at: Timestamp) {
+        if let Self::Known { at: read, .. } = self {
+            *read = at;
+        }
+    }
+
     /// The last good value, fresh or stale.
     pub const fn last(&self) -> Option<&T> {
         match self {
@@ -120,6 +143,18 @@ mod tests {
         assert_eq!(tables.age(at(5_000)), Some(Duration::from_secs(4)));
         tables.absorb(Ok(86), at(6_000));
         assert_eq!(tables.known(), Some(&86));
+    }
+
+    #[test]
+    fn to_follow_is_to_absorb_and_says_whether_the_value_is_another() {
+        let outcomes = [Err(refused()), Ok(87), Ok(87), Err(refused()), Ok(87), Ok(86)];
+        let (mut followed, mut absorbed, mut told) = (Observed::Unasked, Observed::Unasked, Vec::new());
+        for (outcome, ms) in outcomes.into_iter().zip([1_000, 2_000, 3_000, 4_000, 5_000, 6_000]) {
+            told.push(followed.follow(&outcome, at(ms)));
+            absorbed.absorb(outcome, at(ms));
+            assert_eq!(followed, absorbed);
+        }
+        assert_eq!(told, [false, true, false, false, true, true]);
     }
 
     #[test]

@@ -3,12 +3,15 @@
 //! The design calls a sweep of `TiCDC` a *round*: captures list, every listed capture's own status, changefeed list
 //! and the target's tables, all read between two moments. What a round proves is judged by the rollout core.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
+use std::sync::Arc;
 
 use super::answer::{Failure, Reading};
 use super::cdc::{Architecture, CaptureEntry, ChangefeedRow, NodeStatus};
-use super::ids::{Address, CaptureId, ChangefeedId, ClusterId, TableId};
+use super::ids::{Address, ByCapture, CaptureId, ChangefeedId, ClusterId, TableId};
 use super::pd::PdReading;
+use super::placement::Placements;
 use super::tidb::{TidbAll, TidbInfo, TidbStatus, UpgradeState};
 use super::units::{Timestamp, Tso};
 
@@ -20,11 +23,60 @@ pub struct CdcSweep {
     /// When the last answer was in.
     pub ended: Timestamp,
     /// Every configured address and every other listed one, asked for itself; ordered by address.
-    pub nodes: Vec<NodeReading>,
+    pub nodes: Nodes,
     /// One entry for each `TiCDC` cluster id found, ordered by it. If no node told its cluster, one group under
     /// `default` carries the failures.
     pub groups: Vec<GroupSweep>,
 }
+
+/// The nodes of a sweep, and which of them each capture is. They can only be replaced as a whole, so that the one cannot
+/// come apart from the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Nodes {
+    list: Vec<NodeReading>,
+    /// The place in the list of the first node that names this capture as itself.
+    by_capture: ByCapture<usize>,
+}
+
+impl Nodes {
+    /// Whether every node is asked and answers as in the other list, whenever that was.
+    pub fn say_the_same(&self, other: &Self) -> bool {
+        let is_same = |(a, b): (&NodeReading, &NodeReading)| a.address == b.address && a.status == b.status;
+        self.len() == other.len() && self.iter().zip(other).all(is_same)
+    }
+}
+
+impl From<Vec<NodeReading>> for Nodes {
+    fn from(list: Vec<NodeReading>) -> Self {
+        let mut by_capture = ByCapture::default();
+        for (place, node) in list.iter().enumerate() {
+            if let Some(id) = node.capture() {
+                by_capture.entry(id.clone()).or_insert(place);
+            }
+        }
+        Self { list, by_capture }
+    }
+}
+
+impl Deref for Nodes {
+    type Target = [NodeReading];
+
+    fn deref(&self) -> &Self::Target {
+        &self.list
+    }
+}
+
+impl<'a> IntoIterator for &'a Nodes {
+    type Item = &'a NodeReading;
+    type IntoIter = std::slice::Iter<'a, NodeReading>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.iter()
+    }
+}
+
+/// The captures at which each changefeed has a processor; no changefeed without any.
+pub type Processors = Arc<BTreeMap<ChangefeedId, BTreeSet<CaptureId>>>;
 
 /// One node's own answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,18 +109,15 @@ pub struct GroupSweep {
     /// The changefeeds that have processors, by the processors list: a check on the list above. Not asked in the new
     /// architecture, where the list is always empty and says nothing (recorded/README 18): then it is
     /// [`FailureKind::NotAsked`](super::answer::FailureKind::NotAsked), never an empty list.
-    pub processors: Reading<Vec<(ChangefeedId, CaptureId)>>,
+    pub processors: Reading<Processors>,
     /// Where the tables of each changefeed that may run are, over all captures. In the new architecture a capture
     /// that is not named carries none, and one may be named that is gone from the list (contract section 11).
-    pub placement: BTreeMap<ChangefeedId, Reading<Placement>>,
+    pub placement: Placements,
     /// The tables of the capture that was asked for by name, if one was.
     pub target: Option<TargetTables>,
     /// The cluster's own clock; lag is unknown without it.
     pub cluster_time: Reading<Tso>,
 }
-
-/// The tables of one changefeed, by capture. While a table moves it is listed at two captures (recorded/README 2).
-pub type Placement = BTreeMap<CaptureId, Vec<TableId>>;
 
 /// The tables of one capture, changefeed by changefeed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,13 +131,34 @@ pub struct TargetTables {
     pub by_changefeed: BTreeMap<ChangefeedId, Reading<Vec<TableId>>>,
 }
 
+impl NodeReading {
+    /// The capture it says it is.
+    pub fn capture(&self) -> Option<&CaptureId> {
+        self.status.as_ref().ok()?.id.as_ref()
+    }
+}
+
 impl CdcSweep {
     /// The node whose own status names this capture.
     pub fn node_of(&self, capture: &CaptureId) -> Option<(&NodeReading, &NodeStatus)> {
-        self.nodes.iter().find_map(|node| {
-            let status = node.status.as_ref().ok()?;
-            (status.id.as_ref() == Some(capture)).then_some((node, status))
-        })
+        let node = self.nodes.get(*self.nodes.by_capture.get(capture)?)?;
+        Some((node, node.status.as_ref().ok()?))
+    }
+
+    /// The same sweep, in the memory of the one before as far as that says the same. Most of a cluster is as it was a
+    /// moment ago; what is shared is compared by its place, and letting go of the older sweep is no walk through
+    /// everything that was read.
+    #[must_use]
+    pub fn sharing(self, before: &Self) -> Self {
+        let nodes = self.nodes.list.into_iter().map(|node| {
+            let same = before.node_at(&node.address).map(|before| &before.status).filter(|same| **same == node.status);
+            NodeReading { status: same.cloned().unwrap_or(node.status), ..node }
+        });
+        let groups = self.groups.into_iter().map(|group| match before.group(&group.cluster_id) {
+            Some(before) => group.sharing(before),
+            None => group,
+        });
+        Self { nodes: nodes.collect::<Vec<_>>().into(), groups: groups.collect(), ..self }
     }
 
     /// What the node at this address answered.
@@ -112,10 +182,21 @@ impl GroupSweep {
             health: Err(why.clone()),
             changefeeds: Err(why.clone()),
             processors: Err(why.clone()),
-            placement: BTreeMap::new(),
+            placement: Placements::default(),
             target: None,
             cluster_time: Err(why.clone()),
         }
+    }
+
+    fn sharing(mut self, before: &Self) -> Self {
+        if self.captures == before.captures {
+            self.captures.clone_from(&before.captures);
+        }
+        if self.processors == before.processors {
+            self.processors.clone_from(&before.processors);
+        }
+        self.placement = self.placement.sharing(&before.placement);
+        self
     }
 
     /// The owner, if the list was read and names exactly one.

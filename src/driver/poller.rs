@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::servers::Servers;
-use crate::cluster::Clock;
+use crate::cluster::{CdcSweep, Clock};
 use crate::rollout::effect::{Input, Pace, Watch};
 use crate::rollout::policy::Policy;
 
@@ -33,6 +33,8 @@ pub(super) struct Poller {
     pub(super) watch: watch::Receiver<Watch>,
     pub(super) inputs: mpsc::Sender<Input>,
     pub(super) stop: CancellationToken,
+    /// The last sweep of `TiCDC`: the next one shares what says the same.
+    pub(super) before: Option<Arc<CdcSweep>>,
 }
 
 impl Poller {
@@ -45,6 +47,9 @@ impl Poller {
                 () = self.stop.cancelled() => return,
                 input = self.read(&wanted) => input,
             };
+            if let Some(Input::Cdc(sweep)) = &input {
+                self.before = Some(Arc::clone(sweep));
+            }
             // Names that could not be read are asked for again when they are due.
             if let Some(input) = input
                 && self.inputs.send(input).await.is_err()
@@ -59,7 +64,14 @@ impl Poller {
 
     async fn read(&self, wanted: &Watch) -> Option<Input> {
         match self.source {
-            Source::Cdc => Some(Input::Cdc(Arc::new(self.servers.sweep_cdc(wanted.target.clone()).await))),
+            Source::Cdc => {
+                let sweep = self.servers.sweep_cdc(wanted.target.clone()).await;
+                let sweep = match &self.before {
+                    Some(before) => sweep.sharing(before),
+                    None => sweep,
+                };
+                Some(Input::Cdc(Arc::new(sweep)))
+            }
             Source::Tidb => Some(Input::Tidb(Arc::new(self.servers.sweep_tidb().await))),
             Source::Pd => Some(Input::Pd(Arc::new(self.servers.sweep_pd().await))),
             Source::Names => self.servers.table_names().await.ok().map(|names| Input::Names(Arc::new(names))),

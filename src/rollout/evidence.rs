@@ -10,10 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::engine::{Engine, FeedBefore, Visit};
-use super::picture::count_all;
 use crate::cluster::{
     Architecture, CaptureEntry, CaptureId, CdcSweep, ChangefeedId, ChangefeedRow, ClusterId, GroupSweep, Liveness,
-    Placement, Timestamp,
+    Timestamp,
 };
 
 /// What a round says of one capture's tables.
@@ -136,11 +135,11 @@ impl Round<'_> {
     fn check_processors(&self, group: &GroupSweep, feeds: &[ChangefeedRow]) -> Result<(), String> {
         let processors =
             group.processors.as_ref().map_err(|why| format!("the processors could not be read: it {why}"))?;
-        for (id, capture) in processors {
+        for (id, captures) in processors.iter() {
             let Some(row) = feeds.iter().find(|row| &row.id == id) else {
                 return Err(format!("changefeed {} has processors and is not in the list", id.label()));
             };
-            if row.state.is_at_rest() && capture == self.target {
+            if row.state.is_at_rest() && captures.contains(self.target) {
                 return Err(format!("changefeed {} is {} and has a processor there", id.label(), row.state));
             }
         }
@@ -156,15 +155,15 @@ impl Round<'_> {
             .ok_or("its tables were not asked for in this round")?;
         let mut carried = Vec::new();
         for row in feeds.iter().filter(|row| !row.state.is_at_rest()) {
-            let label = row.id.label();
+            let label = || row.id.label();
             if !row.state.is_running() {
-                return Err(format!("changefeed {label} is in the state `{}`", row.state));
+                return Err(format!("changefeed {} is in the state `{}`", label(), row.state));
             }
             match tables.by_changefeed.get(&row.id) {
                 Some(Ok(ids)) if ids.is_empty() => {}
                 Some(Ok(ids)) => carried.push((row.id.clone(), u64::try_from(ids.len()).unwrap_or(u64::MAX))),
-                Some(Err(why)) => return Err(format!("the tables of {label} could not be read: it {why}")),
-                None => return Err(format!("the tables of {label} were not read")),
+                Some(Err(why)) => return Err(format!("the tables of {} could not be read: it {why}", label())),
+                None => return Err(format!("the tables of {} were not read", label())),
             }
         }
         carried.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
@@ -180,15 +179,14 @@ impl Round<'_> {
         if group.architecture != Some(Architecture::New) {
             return Ok(());
         }
-        let Some(Ok(placement)) = group.placement.get(id) else { return Ok(()) };
-        if placement.get(self.target).is_some_and(Vec::is_empty) {
+        let Some(Ok(named)) = group.placement.get(id) else { return Ok(()) };
+        if group.placement.at(self.target, id).is_some_and(|ids| ids.is_empty()) {
             return Err(format!("the maintainer of {} is still there", id.label()));
         }
-        self.missing(placement, id).map_or(Ok(()), Err)
+        self.missing(named.all, id).map_or(Ok(()), Err)
     }
 
-    fn missing(&self, placement: &Placement, id: &ChangefeedId) -> Option<String> {
-        let named = count_all(placement);
+    fn missing(&self, named: u64, id: &ChangefeedId) -> Option<String> {
         let before = self.before.get(id).and_then(|before| before.tables).unwrap_or(0);
         let most = self.most.get(id).copied().unwrap_or(0).max(before);
         let is_new = most == 0 && named == 0;
@@ -206,7 +204,7 @@ impl Round<'_> {
     pub fn missing_tables(&self) -> Option<String> {
         let group = self.sweep.group(self.cluster).filter(|group| group.architecture == Some(Architecture::New))?;
         let read = group.placement.iter().filter_map(|(id, reading)| Some((id, reading.as_ref().ok()?)));
-        let missing: Vec<_> = read.filter_map(|(id, placement)| self.missing(placement, id)).collect();
+        let missing: Vec<_> = read.filter_map(|(id, named)| self.missing(named.all, id)).collect();
         (!missing.is_empty()).then(|| missing.join("; "))
     }
 

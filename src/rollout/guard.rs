@@ -259,10 +259,8 @@ impl Engine {
     /// section 5).
     fn too_many_versions(&self) -> Option<String> {
         self.picture.groups.values().find_map(|group| {
-            let statuses =
-                group.captures.known()?.iter().filter_map(|entry| self.picture.statuses.get(&entry.id)?.last());
-            let versions: BTreeSet<_> = statuses.map(|status| status.version_text.to_string()).collect();
-            (versions.len() > 2).then(|| versions.into_iter().collect::<Vec<_>>().join(", "))
+            let versions = &group.versions;
+            (versions.len() > 2).then(|| versions.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join(", "))
         })
     }
 
@@ -271,8 +269,8 @@ impl Engine {
         let Some(visit) = self.visit.value() else { return Vec::new() };
         let rows = self.picture.groups.get(&visit.cluster).and_then(|group| group.changefeeds.known());
         let has_failed = |row: &&ChangefeedRow| {
-            let ran = visit.feeds.get(&row.id).is_some_and(|before| before.state.is_running());
-            ran && row.state == ChangefeedState::Failed
+            let ran = || visit.feeds.get(&row.id).is_some_and(|before| before.state.is_running());
+            row.state == ChangefeedState::Failed && ran()
         };
         let failed = rows.into_iter().flatten().filter(has_failed);
         failed.map(|row| format!("changefeed {}", row.id.label())).collect()

@@ -5,16 +5,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::cluster::placement::distinct;
 use crate::cluster::{
-    Address, CaptureEntry, CaptureId, CdcSweep, ChangefeedId, ChangefeedRow, ClusterId, Failure, FailureKind,
-    GroupSweep, Liveness, NodeStatus, Observed, PdSweep, Placement, TableId, TidbSweep, Timestamp, Tso,
+    Address, ByCapture, CaptureEntry, CaptureId, CaptureTables, CdcSweep, ChangefeedId, ChangefeedRow, ClusterId,
+    Failure, FailureKind, GroupSweep, Liveness, NodeStatus, Observed, PdSweep, Placements, TableIds, TidbSweep,
+    Timestamp, Tso, UpgradeState,
 };
 
 /// Samples kept for sparklines and rates.
 const HISTORY: usize = 120;
-
-/// Tables of one capture, by changefeed.
-pub type Tables = Arc<BTreeMap<ChangefeedId, Vec<TableId>>>;
 
 /// Everything observed.
 #[derive(Clone, Debug, Default)]
@@ -28,9 +27,9 @@ pub struct Picture {
     /// What is known of each `TiCDC` cluster.
     pub groups: BTreeMap<ClusterId, GroupPicture>,
     /// The last status of every capture ever seen, by id: a ghost's version is remembered by it.
-    pub statuses: BTreeMap<CaptureId, Observed<NodeStatus>>,
+    pub statuses: ByCapture<Observed<NodeStatus>>,
     /// The configured address at which a capture answered.
-    pub asked_at: BTreeMap<CaptureId, Address>,
+    pub asked_at: ByCapture<Address>,
     /// Whether the cluster is upgrading.
     pub is_upgrading: Observed<bool>,
     /// Since when it is known to be upgrading.
@@ -64,25 +63,68 @@ pub struct GroupPicture {
     pub known: BTreeSet<ChangefeedId>,
     /// The health call.
     pub health: Observed<bool>,
-    /// Tables by capture.
-    pub tables: BTreeMap<CaptureId, Observed<Tables>>,
+    /// What each listed capture carries.
+    pub tables: BTreeMap<CaptureId, Carrier>,
+    /// The tables of each changefeed over the listed captures, each counted once; `None` while some were never read.
+    pub distinct: Option<BTreeMap<ChangefeedId, u64>>,
     /// The last number of tables of each changefeed, over all captures, that was not zero.
     pub totals: BTreeMap<ChangefeedId, u64>,
     /// The largest such number since the present step began: what a whole answer must come up to.
     pub most: BTreeMap<ChangefeedId, u64>,
     /// Since when a changefeed that never named a table has named none, all of it under one owner.
     pub bare_since: BTreeMap<ChangefeedId, Timestamp>,
+    /// The versions of the captures in the list, ghosts included; none while the list cannot be read.
+    pub versions: BTreeSet<Arc<str>>,
+    /// Whether a listed capture does not say that it is alive.
+    is_leaving: bool,
+    /// Whether tables came or went between the two newest readings of a capture's.
+    has_moved: bool,
     /// The cluster's own clock.
     pub cluster_time: Observed<Tso>,
     /// Lag of each changefeed over time, in milliseconds.
     pub lags: BTreeMap<ChangefeedId, VecDeque<u64>>,
-    /// Tables of each capture over time.
-    pub counts: BTreeMap<CaptureId, VecDeque<(Timestamp, u64)>>,
+}
+
+/// The tables of one capture.
+#[derive(Clone, Debug, Default)]
+pub struct Carrier {
+    /// Those it has.
+    pub seen: Observed<CaptureTables>,
+    /// How many it had over time.
+    pub counts: VecDeque<(Timestamp, u64)>,
 }
 
 impl Picture {
     /// Takes a sweep of `TiCDC` in.
     pub fn absorb_cdc(&mut self, sweep: &Arc<CdcSweep>) {
+        let is_same = self.cdc.as_ref().is_some_and(|before| before.nodes.say_the_same(&sweep.nodes));
+        if is_same {
+            self.renew_nodes(sweep);
+        } else {
+            self.absorb_nodes(sweep);
+        }
+        let mut is_other = !is_same;
+        for group in &sweep.groups {
+            is_other |= self.groups.entry(group.cluster_id.clone()).or_default().absorb(group, sweep.begun);
+        }
+        if is_other {
+            for group in self.groups.values_mut() {
+                group.look_over(&self.statuses, sweep);
+            }
+        }
+        self.cdc = Some(Arc::clone(sweep));
+    }
+
+    /// Takes in that every node said the same once more.
+    fn renew_nodes(&mut self, sweep: &CdcSweep) {
+        for node in &sweep.nodes {
+            if let Some(status) = node.capture().and_then(|id| self.statuses.get_mut(id)) {
+                status.renew(node.at);
+            }
+        }
+    }
+
+    fn absorb_nodes(&mut self, sweep: &CdcSweep) {
         for node in &sweep.nodes {
             match &node.status {
                 Ok(status) => {
@@ -100,25 +142,21 @@ impl Picture {
                 }
             }
         }
-        for group in &sweep.groups {
-            self.groups.entry(group.cluster_id.clone()).or_default().absorb(group, sweep.begun);
-        }
-        self.cdc = Some(Arc::clone(sweep));
     }
 
     /// Takes a sweep of `TiDB` in.
     pub fn absorb_tidb(&mut self, sweep: &Arc<TidbSweep>) {
-        let state = sweep.state.clone().map(|s| !matches!(s, crate::cluster::UpgradeState::Normal));
-        self.is_upgrading.absorb(state, sweep.begun);
+        let state = sweep.state.as_ref().map(|state| *state != UpgradeState::Normal);
+        self.is_upgrading.absorb(state.map_err(Clone::clone), sweep.begun);
         match self.is_upgrading.known() {
             Some(true) => self.upgrading_since = self.upgrading_since.or(Some(sweep.begun)),
             Some(false) => self.upgrading_since = None,
             None => {}
         }
         for server in &sweep.servers {
-            let version = server.info.clone().map(|info| info.version);
+            let version = server.info.as_ref().map(|info| info.version.clone()).map_err(Clone::clone);
             self.tidb_versions.entry(server.address.clone()).or_default().absorb(version, sweep.begun);
-            let serves = server.status.clone().map(|_| ());
+            let serves = server.status.as_ref().map(drop).map_err(Clone::clone);
             self.tidb_serves.entry(server.address.clone()).or_default().absorb(serves, sweep.begun);
         }
         self.tidb = Some(Arc::clone(sweep));
@@ -186,17 +224,7 @@ impl Picture {
     /// Whether something is under way that somebody may be watching: a capture that comes or goes, tables that move, or a
     /// `TiDB` cluster that is upgrading.
     pub fn is_moving(&self) -> bool {
-        let is_leaving = |id: &CaptureId| self.liveness_now(id) != Some(Liveness::Alive);
-        self.is_upgrading.last() == Some(&true)
-            || self.groups.values().any(|group| {
-                let moved = |samples: &VecDeque<(Timestamp, u64)>| {
-                    let mut last = samples.iter().rev().map(|(_, count)| count);
-                    last.next() != last.next() && samples.len() > 1
-                };
-                group.captures.last().into_iter().flatten().any(|entry| is_leaving(&entry.id))
-                    || group.owner.last() == Some(&None)
-                    || group.counts.values().any(moved)
-            })
+        self.is_upgrading.last() == Some(&true) || self.groups.values().any(GroupPicture::is_moving)
     }
 
     /// How old data may be to pass a gate: the configured limit, or twice the last round where that took longer.
@@ -207,7 +235,8 @@ impl Picture {
 }
 
 impl GroupPicture {
-    fn absorb(&mut self, group: &GroupSweep, at: Timestamp) {
+    /// Takes it in, and says whether the list of captures may be another one than before.
+    fn absorb(&mut self, group: &GroupSweep, at: Timestamp) -> bool {
         let owner = match &group.captures {
             Ok(list) => match list.iter().filter(|entry| entry.is_owner).count() {
                 0 => Ok(None),
@@ -222,7 +251,7 @@ impl GroupPicture {
             Err(why) => Err(why.clone()),
         };
         self.track_owner(owner, at);
-        self.captures.absorb(group.captures.clone(), at);
+        let is_other_list = self.captures.follow(&group.captures, at);
         self.health.absorb(
             match &group.health {
                 Ok(()) => Ok(true),
@@ -240,11 +269,13 @@ impl GroupPicture {
                 }
             }
         }
-        self.changefeeds.absorb(group.changefeeds.clone(), at);
+        self.changefeeds.follow(&group.changefeeds, at);
         self.cluster_time.absorb(group.cluster_time.clone(), at);
-        self.absorb_tables(group, at);
+        self.absorb_tables(group, is_other_list, at);
+        self.has_moved = self.tables.values().any(Carrier::has_moved);
         self.count_tables(group, at);
-        self.sample(at);
+        self.sample_lags();
+        is_other_list || group.captures.is_err()
     }
 
     /// Keeps how many tables each changefeed names: what is named later is held against it.
@@ -253,9 +284,9 @@ impl GroupPicture {
         self.bare_since.retain(|id, since| {
             matches!(group.placement.get(id), Some(Ok(_))) && owner_since.is_some_and(|owner| *since >= owner)
         });
-        for (id, placement) in &group.placement {
+        for (id, placement) in group.placement.iter() {
             let Ok(placement) = placement else { continue };
-            let total = count_all(placement);
+            let total = placement.all;
             if total > 0 {
                 self.totals.insert(id.clone(), total);
                 let most = self.most.entry(id.clone()).or_default();
@@ -288,35 +319,67 @@ impl GroupPicture {
         self.owner.absorb(owner, at);
     }
 
-    fn absorb_tables(&mut self, group: &GroupSweep, at: Timestamp) {
-        let Ok(list) = &group.captures else {
-            let why = group.captures.as_ref().err();
-            for seen in self.tables.values_mut() {
-                if let Some(why) = why {
-                    seen.absorb(Err(why.clone()), at);
-                }
-            }
-            return;
-        };
-        self.tables.retain(|id, _| list.iter().any(|entry| &entry.id == id));
-        let unread = group.placement.values().find_map(|reading| reading.as_ref().err());
-        for entry in list {
-            let slot = self.tables.entry(entry.id.clone()).or_default();
-            if let Some(why) = unread.or_else(|| group.changefeeds.as_ref().err()) {
-                slot.absorb(Err(why.clone()), at);
-                continue;
-            }
-            let mut tables = BTreeMap::new();
-            for (feed, reading) in &group.placement {
-                if let Some(ids) = reading.as_ref().ok().and_then(|placement| placement.get(&entry.id)) {
-                    tables.insert(feed.clone(), ids.clone());
-                }
-            }
-            slot.absorb(Ok(Arc::new(tables)), at);
-        }
+    fn is_moving(&self) -> bool {
+        self.is_leaving || self.has_moved || self.owner.last() == Some(&None)
     }
 
-    fn sample(&mut self, at: Timestamp) {
+    /// Works out what is asked of the listed captures at every step: only where the list or a node says something else.
+    fn look_over(&mut self, statuses: &ByCapture<Observed<NodeStatus>>, sweep: &CdcSweep) {
+        let listed = self.captures.known().into_iter().flatten();
+        let texts = listed.filter_map(|entry| Some(&statuses.get(&entry.id)?.last()?.version_text));
+        self.versions = texts.collect::<BTreeSet<_>>().into_iter().cloned().collect();
+        let is_alive = |id| sweep.node_of(id).is_some_and(|(_, own)| own.liveness.meaning == Some(Liveness::Alive));
+        self.is_leaving = self.captures.last().into_iter().flatten().any(|entry| !is_alive(&entry.id));
+    }
+
+    /// Keeps what each listed capture carries. Only where the list is another one are there other captures to keep it of.
+    fn absorb_tables(&mut self, group: &GroupSweep, is_other_list: bool, at: Timestamp) {
+        if let Ok(list) = &group.captures
+            && is_other_list
+        {
+            let listed: BTreeSet<_> = list.iter().map(|entry| &entry.id).collect();
+            self.tables.retain(|id, _| listed.contains(id));
+            for id in listed {
+                self.tables.entry(id.clone()).or_default();
+            }
+        }
+        let unplaced = || group.placement.values().find_map(|reading| reading.as_ref().err());
+        let unread = group.captures.as_ref().err().or_else(unplaced).or_else(|| group.changefeeds.as_ref().err());
+        if let Some(why) = unread {
+            for carrier in self.tables.values_mut() {
+                carrier.seen.absorb(Err(why.clone()), at);
+            }
+            if is_other_list {
+                self.distinct = self.count_distinct();
+            }
+            return;
+        }
+        let named = group.placement.by_capture();
+        let mut listed = 0;
+        for (id, carrier) in &mut self.tables {
+            let tables = named.get(id);
+            listed += usize::from(tables.is_some());
+            let tables = tables.cloned().unwrap_or_default();
+            push(&mut carrier.counts, (at, tables.count()));
+            carrier.seen.absorb(Ok(tables), at);
+        }
+        // What a changefeed names at captures that are gone from the list is not there any more.
+        let is_all_listed = listed == named.len();
+        self.distinct = if is_all_listed { Some(distinct_of(&group.placement)) } else { self.count_distinct() };
+    }
+
+    /// Counts the tables of each changefeed over the listed captures.
+    fn count_distinct(&self) -> Option<BTreeMap<ChangefeedId, u64>> {
+        let mut lists: BTreeMap<&ChangefeedId, Vec<&TableIds>> = BTreeMap::new();
+        for carrier in self.tables.values() {
+            for (id, ids) in &**carrier.seen.last()?.by_changefeed() {
+                lists.entry(id).or_default().push(ids);
+            }
+        }
+        Some(lists.into_iter().map(|(id, lists)| (id.clone(), distinct(lists))).collect())
+    }
+
+    fn sample_lags(&mut self) {
         if let (Some(rows), Some(now)) = (self.changefeeds.known(), self.cluster_time.known()) {
             for row in rows {
                 if let Some(checkpoint) = row.checkpoint {
@@ -325,14 +388,6 @@ impl GroupPicture {
                 }
             }
         }
-        for (id, tables) in &self.tables {
-            if let Some(tables) = tables.known() {
-                let count = tables.values().map(Vec::len).sum::<usize>();
-                push(self.counts.entry(id.clone()).or_default(), (at, u64::try_from(count).unwrap_or(u64::MAX)));
-            }
-        }
-        let listed = &self.tables;
-        self.counts.retain(|id, _| listed.contains_key(id));
     }
 
     /// The lag of a changefeed by the newest reading of both its checkpoint and the cluster's clock.
@@ -342,6 +397,20 @@ impl GroupPicture {
     }
 }
 
+impl Carrier {
+    /// Whether the newest count is another one than before.
+    fn has_moved(&self) -> bool {
+        let mut last = self.counts.iter().rev().map(|(_, count)| count);
+        matches!((last.next(), last.next()), (Some(now), Some(before)) if now != before)
+    }
+}
+
+/// The same as each changefeed counted it when it was read.
+fn distinct_of(placement: &Placements) -> BTreeMap<ChangefeedId, u64> {
+    let read = placement.iter().filter_map(|(id, reading)| Some((id, reading.as_ref().ok()?)));
+    read.map(|(id, named)| (id.clone(), named.distinct)).collect()
+}
+
 fn push<T>(history: &mut VecDeque<T>, sample: T) {
     if history.len() >= HISTORY {
         history.pop_front();
@@ -349,7 +418,6 @@ fn push<T>(history: &mut VecDeque<T>, sample: T) {
     history.push_back(sample);
 }
 
-/// Every table of a placement, one on the move at each of its places.
-pub(super) fn count_all(placement: &Placement) -> u64 {
-    placement.values().map(|ids| u64::try_from(ids.len()).unwrap_or(u64::MAX)).fold(0, u64::saturating_add)
-}
+#[cfg(test)]
+#[path = "picture_tests.rs"]
+mod tests;

@@ -356,10 +356,8 @@ fn leftovers(picture: &Picture, captures: &[Live]) -> Option<Planned> {
         .iter()
         .map(|c| {
             let word = c.liveness.map_or("?", Liveness::word);
-            let tables = match picture.groups.get(&c.cluster).and_then(|group| group.tables.get(&c.id)?.known()) {
-                Some(tables) => {
-                    counted(tables.values().map(|ids| u64::try_from(ids.len()).unwrap_or(u64::MAX)).sum(), "table")
-                }
+            let tables = match picture.groups.get(&c.cluster).and_then(|group| group.tables.get(&c.id)?.seen.known()) {
+                Some(tables) => counted(tables.count(), "table"),
                 None => "it is not known how many tables".to_owned(),
             };
             format!("{} ({}), {word} with {tables} on it", c.address, c.id.short())

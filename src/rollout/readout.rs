@@ -1,19 +1,19 @@
 //! From the engine to the read model.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::command::Command;
 use super::engine::Engine;
 use super::obligation::Obligation;
-use super::picture::GroupPicture;
+use super::picture::{Carrier, GroupPicture};
 use super::plan::Phase;
 use super::view::{
     CaptureView, ChangefeedView, GroupView, PdView, PhaseState, PhaseView, Standing, StepView, TidbServerView,
     TidbView, Title, View,
 };
-use crate::cluster::{CdcSweep, ClusterId, Failure, Observed, TableId};
+use crate::cluster::{CdcSweep, ChangefeedId, ClusterId, Failure, Observed, TableIds};
 
 impl Engine {
     /// Everything there is to show, as of the last step.
@@ -106,7 +106,7 @@ impl Engine {
                                 .get(&row.id)
                                 .map(|l| l.iter().copied().collect())
                                 .unwrap_or_default(),
-                            tables: tables_of(group, &row.id),
+                            tables: group.distinct.as_ref().map(|all| all.get(&row.id).copied().unwrap_or(0)),
                             error: row.error.clone(),
                         })
                         .collect()
@@ -118,7 +118,9 @@ impl Engine {
 
     fn captures(&self, cluster: &ClusterId, group: &GroupPicture, sweep: Option<&CdcSweep>) -> Vec<CaptureView> {
         let mut captures = Vec::new();
+        let mut shown = BTreeSet::new();
         for entry in group.captures.last().into_iter().flatten() {
+            shown.insert(&entry.id);
             let own = sweep.and_then(|sweep| sweep.node_of(&entry.id));
             let status = self.picture.statuses.get(&entry.id).and_then(Observed::last);
             let standing = match (own, status) {
@@ -135,17 +137,17 @@ impl Engine {
                 architecture: status.map(|status| status.architecture),
                 is_owner: entry.is_owner,
                 standing,
-                tables: group.tables.get(&entry.id).cloned().unwrap_or_default(),
+                tables: group.tables.get(&entry.id).map(tables_of).unwrap_or_default(),
                 per_minute: per_minute(group, &entry.id),
                 lag: lag_at(group, &entry.id),
                 seen_at: self.picture.statuses.get(&entry.id).and_then(Observed::at),
             });
         }
-        for node in sweep.map(|sweep| sweep.nodes.as_slice()).unwrap_or_default() {
+        for node in sweep.map(|sweep| &*sweep.nodes).unwrap_or_default() {
             let Ok(status) = &node.status else { continue };
             let Some(id) = &status.id else { continue };
             let is_here = status.cluster() == *cluster;
-            if is_here && !captures.iter().any(|capture| &capture.id == id) {
+            if is_here && shown.insert(id) {
                 captures.push(CaptureView {
                     id: id.clone(),
                     address: node.address.to_string(),
@@ -279,20 +281,13 @@ impl Engine {
     }
 }
 
-/// Tables of a changefeed over all captures, a moving one counted once.
-fn tables_of(group: &GroupPicture, feed: &crate::cluster::ChangefeedId) -> Option<u64> {
-    let mut ids: Vec<TableId> = Vec::new();
-    for tables in group.tables.values() {
-        ids.extend(tables.last()?.get(feed).into_iter().flatten());
-    }
-    ids.sort_unstable();
-    ids.dedup();
-    u64::try_from(ids.len()).ok()
+fn tables_of(carrier: &Carrier) -> Observed<Arc<BTreeMap<ChangefeedId, TableIds>>> {
+    carrier.seen.map(|tables| Arc::clone(tables.by_changefeed()))
 }
 
 /// Tables gained or lost over the last minute.
 fn per_minute(group: &GroupPicture, id: &crate::cluster::CaptureId) -> Option<i64> {
-    let samples = group.counts.get(id)?;
+    let samples = &group.tables.get(id)?.counts;
     let (last_at, last) = *samples.back()?;
     let (first_at, first) = *samples.iter().find(|(at, _)| last_at.since(*at) <= Duration::from_mins(1))?;
     if last_at.since(first_at) < Duration::from_secs(2) {
@@ -303,7 +298,7 @@ fn per_minute(group: &GroupPicture, id: &crate::cluster::CaptureId) -> Option<i6
 
 /// The largest lag of the changefeeds with tables on a capture.
 fn lag_at(group: &GroupPicture, id: &crate::cluster::CaptureId) -> Option<Duration> {
-    let tables: &BTreeMap<_, _> = group.tables.get(id)?.last()?;
+    let tables = group.tables.get(id)?.seen.last()?.by_changefeed();
     let rows = group.changefeeds.last()?;
     rows.iter()
         .filter(|row| tables.get(&row.id).is_some_and(|ids| !ids.is_empty()))

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::command::{Command, Permission};
 use crate::cluster::{
     Architecture, CaptureId, ChangefeedError, ChangefeedId, ChangefeedState, ClusterId, Failure, LivenessReading,
-    Observed, TableId, Timestamp, Version,
+    Observed, TableId, TableIds, Timestamp, Version,
 };
 
 /// Names of tables, as far as a `TiDB` server could tell them.
@@ -401,7 +401,7 @@ pub struct CaptureView {
     pub standing: Standing,
     /// Its tables by changefeed.
     #[serde(with = "placed")]
-    pub tables: Observed<Arc<BTreeMap<ChangefeedId, Vec<TableId>>>>,
+    pub tables: Observed<Arc<BTreeMap<ChangefeedId, TableIds>>>,
     /// Tables gained (or lost) in the last minute, if that is known.
     pub per_minute: Option<i64>,
     /// The largest lag of the changefeeds with tables here.
@@ -425,10 +425,10 @@ mod placed {
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use crate::cluster::{ChangefeedId, Observed, TableId};
+    use crate::cluster::{ChangefeedId, Observed, TableIds};
 
-    type Tables = BTreeMap<ChangefeedId, Vec<TableId>>;
-    type Pairs = Vec<(ChangefeedId, Vec<TableId>)>;
+    type Tables = BTreeMap<ChangefeedId, TableIds>;
+    type Pairs = Vec<(ChangefeedId, TableIds)>;
 
     pub(super) fn serialize<S: Serializer>(tables: &Observed<Arc<Tables>>, to: S) -> Result<S::Ok, S::Error> {
         tables.map(|tables| tables.iter().map(|(id, ids)| (id.clone(), ids.clone())).collect::<Pairs>()).serialize(to)

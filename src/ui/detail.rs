@@ -177,7 +177,7 @@ fn of_capture<'a>(
     let Some(tables) = capture.tables.last() else { return };
     for (feed, ids) in tables.iter().filter(|(_, ids)| !ids.is_empty()) {
         let ids = if filter.is_empty() {
-            Cow::Borrowed(ids.as_slice())
+            Cow::Borrowed(&**ids)
         } else {
             Cow::Owned(ids.iter().copied().filter(|id| passes(filter, &table(page.names, *id))).collect::<Vec<_>>())
         };

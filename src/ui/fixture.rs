@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::cluster::{
     Architecture, CaptureId, ChangefeedError, ChangefeedId, ChangefeedState, ClusterId, Failure, FailureKind,
-    LivenessReading, Observed, TableId, Timestamp, Version,
+    LivenessReading, Observed, TableId, TableIds, Timestamp, Version,
 };
 use crate::rollout::command::{Command, Who};
 use crate::rollout::event::{Event, Fact, Weight};
@@ -68,9 +68,9 @@ pub(crate) fn state() -> UiState {
     state
 }
 
-fn tables(counts: &[(&str, i64, i64)]) -> Observed<Arc<BTreeMap<ChangefeedId, Vec<TableId>>>> {
+fn tables(counts: &[(&str, i64, i64)]) -> Observed<Arc<BTreeMap<ChangefeedId, TableIds>>> {
     let feed = |&(name, from, count): &(&str, i64, i64)| {
-        (ChangefeedId::new("default", name), (from..from + count).map(TableId).collect::<Vec<_>>())
+        (ChangefeedId::new("default", name), (from..from + count).map(TableId).collect())
     };
     known(Arc::new(counts.iter().map(feed).collect()))
 }

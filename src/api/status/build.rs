@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{CaptureRow, ChangefeedStatus, PdSection, PdServer, StatusDocument, TidbSection, TidbServer, Unknown};
 use crate::cluster::{
-    Address, Architecture, CaptureEntry, CaptureId, CdcSweep, ChangefeedRow, FailureKind, GroupSweep, NodeReading,
-    NodeStatus, PdSweep, Placement, Reading, TidbReading, TidbSweep, Timestamp, UpgradeState,
+    Address, Architecture, CaptureEntry, CaptureId, CdcSweep, ChangefeedRow, FailureKind, GroupSweep, Named,
+    NodeReading, NodeStatus, PdSweep, Reading, TidbReading, TidbSweep, Timestamp, UpgradeState,
 };
 
 pub(super) fn document(
@@ -50,7 +50,7 @@ impl Build<'_> {
             if group.processors.as_ref().err().is_none_or(|why| why.kind != FailureKind::NotAsked) {
                 self.read(&group.processors, None, &format!("processors of TiCDC cluster {cluster}"));
             }
-            for (id, placement) in &group.placement {
+            for (id, placement) in group.placement.iter() {
                 self.read(placement, None, &format!("tables of changefeed {id} in TiCDC cluster {cluster}"));
             }
             let list = self.read(&group.captures, None, &format!("captures of TiCDC cluster {cluster}"));
@@ -136,8 +136,8 @@ impl Build<'_> {
         let may_be_unnamed =
             group.architecture == Some(Architecture::New) || status.is_some_and(|status| is_waiting(group, status));
         for (feed, placement) in group.placement.iter().filter(|_| !may_be_unnamed) {
-            let is_named = |placement: &Placement| id.is_some_and(|id| placement.contains_key(id));
-            if placement.as_ref().is_ok_and(|placement| !is_named(placement)) {
+            let is_named = id.is_some_and(|id| group.placement.at(id, feed).is_some());
+            if placement.is_ok() && !is_named {
                 self.note(
                     Some(address),
                     format!("tables of changefeed {feed}"),
@@ -236,13 +236,13 @@ fn tables_of(group: &GroupSweep, capture: &CaptureId) -> Option<BTreeMap<String,
     if is_unasked {
         return None;
     }
-    let count = |placement: &Reading<BTreeMap<_, Vec<_>>>| {
-        let placement = placement.as_ref().ok()?;
-        let tables = placement.get(capture).map(Vec::len);
+    let count = |id, named: &Reading<Named>| {
+        named.as_ref().ok()?;
+        let tables = group.placement.at(capture, id).map(|ids| ids.len());
         let tables = if group.architecture == Some(Architecture::New) { tables.or(Some(0)) } else { tables };
         u64::try_from(tables?).ok()
     };
-    Some(group.placement.iter().map(|(id, placement)| (id.to_string(), count(placement))).collect())
+    Some(group.placement.iter().map(|(id, named)| (id.to_string(), count(id, named))).collect())
 }
 
 fn changefeed(group: &GroupSweep, row: &ChangefeedRow, is_new: bool) -> ChangefeedStatus {

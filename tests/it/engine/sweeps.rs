@@ -1,11 +1,9 @@
 //! What [`super::model`]'s cluster shows when it is read.
 
-use std::collections::BTreeMap;
-
 use tiroll::cluster::tidb::TidbAll;
 use tiroll::cluster::{
     Architecture, CaptureEntry, CaptureId, CdcSweep, ChangefeedId, ChangefeedRow, ChangefeedState, ClusterId, Failure,
-    FailureKind, GroupSweep, LivenessReading, NodeReading, NodeStatus, Placement, Reading, TableId, TargetTables,
+    FailureKind, GroupSweep, LivenessReading, NodeReading, NodeStatus, Placements, Processors, TableId, TargetTables,
     TidbInfo, TidbReading, TidbStatus, TidbSweep, Tso, UpgradeState, Version,
 };
 
@@ -52,7 +50,7 @@ impl Course {
                     })
                 },
             })
-            .collect();
+            .collect::<Vec<_>>();
         let entry = |id: CaptureId, n: usize| CaptureEntry {
             is_owner: (n == self.owner || self.has_two_owners) && id == self.captures[n].id(),
             address: self.captures[n].address.clone(),
@@ -99,14 +97,14 @@ impl Course {
             },
             changefeeds: if spoil.changefeeds { Err(spoilt()) } else { Ok(vec![row(1), row(0)]) },
             processors: match self.architecture {
-                Architecture::Classic => Ok(Vec::new()),
+                Architecture::Classic => Ok(Processors::default()),
                 Architecture::New => Err(Failure::local(FailureKind::NotAsked, "the list is always empty")),
             },
             placement,
             target,
             cluster_time: Tso::new(clock << 18).ok_or_else(spoilt),
         };
-        CdcSweep { begun: at, ended: at, nodes, groups: vec![group] }
+        CdcSweep { begun: at, ended: at, nodes: nodes.into(), groups: vec![group] }
     }
 
     /// The tables of a changefeed there, as the servers show them.
@@ -121,7 +119,7 @@ impl Course {
         (0..count).map(|k| TableId(k + 1_000 * i64::try_from(c.n).unwrap())).collect()
     }
 
-    fn placement(&self) -> BTreeMap<ChangefeedId, Reading<Placement>> {
+    fn placement(&self) -> Placements {
         let of = |feed: usize| {
             if self.are_maintainers_gone() {
                 return Err(Failure::local(FailureKind::NoMaintainer, "its node is dead"));

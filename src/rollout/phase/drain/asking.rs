@@ -136,8 +136,12 @@ impl Engine {
     /// Where no machine asks: between two phases, and while a restart waits for somebody's hand. A drained capture loses
     /// its drain with the coordinator there like anywhere.
     pub(crate) fn keep_drain_open(&mut self) {
-        let Some(visit) = self.visit.value().clone() else { return };
-        if let Some((sent_at, Ok(work))) = self.take_kept_answer() {
+        if self.visit.is_none() {
+            return;
+        }
+        if let Some((sent_at, Ok(work))) = self.take_kept_answer()
+            && let Some(visit) = self.visit.value().clone()
+        {
             self.drain_was_answered(&visit, work, sent_at);
             self.drain_worked(work);
         }
@@ -146,7 +150,9 @@ impl Engine {
         if !is_unasked || !may_send || !self.is_drain_lost() || !self.in_flight.is_empty() || !self.drain_is_due() {
             return;
         }
-        if let Ready::Of(term) = ready(self, &visit) {
+        if let Some(visit) = self.visit.value().clone()
+            && let Ready::Of(term) = ready(self, &visit)
+        {
             self.kept_open = Some(ask_for_drain(self, &visit, &term));
         }
     }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::cluster::CaptureTables;
 use crate::rollout::engine::{Engine, Visit};
 
 /// The lowest number seen, and how long the phase had run when it was first seen.
@@ -83,10 +84,9 @@ impl Progress {
     pub(super) fn is_of_tables(&mut self, engine: &Engine, visit: &Visit, count: u64) -> bool {
         let Some(group) = engine.picture.groups.get(&visit.cluster) else { return false };
         let running = group.changefeeds.last().into_iter().flatten().filter(|row| row.state.is_running()).count();
-        let listed = group.tables.get(&visit.old_id).and_then(|tables| tables.last());
-        let listed = listed.map_or(usize::MAX, |tables| tables.values().map(Vec::len).sum::<usize>());
-        let count = usize::try_from(count).unwrap_or(usize::MAX);
-        self.is_ready |= count > running || count >= listed;
+        let listed = group.tables.get(&visit.old_id).and_then(|carrier| carrier.seen.last());
+        let listed = listed.map_or(u64::MAX, CaptureTables::count);
+        self.is_ready |= usize::try_from(count).unwrap_or(usize::MAX) > running || count >= listed;
         self.is_ready
     }
 
