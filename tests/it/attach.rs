@@ -99,6 +99,13 @@ impl Rollout {
         let socket = self.socket().await;
         UnixStream::connect(std::fs::read_link(&socket).unwrap_or(socket)).await.expect("it listens")
     }
+
+    /// Somebody who has said hello.
+    async fn person(&self, role: &str) -> Person {
+        let mut stream = self.connect().await;
+        hello(&mut stream, role).await;
+        Person(BufReader::new(stream).lines())
+    }
 }
 
 async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -117,13 +124,24 @@ async fn hello(stream: &mut UnixStream, role: &str) {
     stream.write_all(format!("{line}\n").as_bytes()).await.expect("it takes a line");
 }
 
-/// Reads lines until one has this key.
-async fn told(lines: &mut Lines<BufReader<UnixStream>>, key: &str) -> Value {
-    loop {
-        let line = timeout(PATIENCE, lines.next_line()).await.expect("in time").expect("text").expect("a line");
-        let line: Value = serde_json::from_str(&line).expect("JSON");
-        if let Some(value) = line.get(key) {
-            return value.clone();
+/// One who is attached. The reader is never taken apart: what it has read ahead would be lost.
+struct Person(Lines<BufReader<UnixStream>>);
+
+impl Person {
+    /// Gives a command.
+    async fn says(&mut self, id: u64, who: &str, command: &str) {
+        let line = json!({ "command": { "id": id, "who": { "name": who }, "command": command } });
+        self.0.get_mut().write_all(format!("{line}\n").as_bytes()).await.expect("it takes a line");
+    }
+
+    /// Reads lines until one has this key.
+    async fn told(&mut self, key: &str) -> Value {
+        loop {
+            let line = timeout(PATIENCE, self.0.next_line()).await.expect("in time").expect("text").expect("a line");
+            let line: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+            if let Some(value) = line.get(key) {
+                return value.clone();
+            }
         }
     }
 }
@@ -148,23 +166,12 @@ async fn paused_from_outside_it_stays_up_and_goes_on_when_told() {
     assert_eq!((code, &document["taken"], &document["mode"]), (3, &json!(false), &json!("paused")), "{document}");
     assert_eq!(document["reason"], "it is paused already");
     // A person who only looks continues nothing, one who steers does.
-    let mut looker = rollout.connect().await;
-    hello(&mut looker, "looks").await;
-    looker
-        .write_all(b"{\"command\":{\"id\":1,\"who\":{\"name\":\"bert@box\"},\"command\":\"continue\"}}\n")
-        .await
-        .unwrap();
-    let mut looker = BufReader::new(looker).lines();
-    let answer = told(&mut looker, "answer").await;
-    assert_eq!(answer["permission"]["Err"], "attached to look only");
-    let mut person = rollout.connect().await;
-    hello(&mut person, "steers").await;
-    person
-        .write_all(b"{\"command\":{\"id\":7,\"who\":{\"name\":\"bert\x7f@box\"},\"command\":\"continue\"}}\n")
-        .await
-        .unwrap();
-    let mut person = BufReader::new(person).lines();
-    let answer = told(&mut person, "answer").await;
+    let mut looker = rollout.person("looks").await;
+    looker.says(1, "bert@box", "continue").await;
+    assert_eq!(looker.told("answer").await["permission"]["Err"], "attached to look only");
+    let mut person = rollout.person("steers").await;
+    person.says(7, "bert\u{7f}@box", "continue").await;
+    let answer = person.told("answer").await;
     assert_eq!((&answer["id"], &answer["permission"]), (&json!(7), &json!({ "Ok": null })));
     let commanded = rollout.until("commanded").await;
     assert_eq!(commanded["data"], json!({ "who": "bert@box", "command": "continue" }));
@@ -249,8 +256,7 @@ async fn the_socket_of_a_killed_program_is_replaced() {
     }
     let mut stream = stream.expect("the new program listens at the same place");
     hello(&mut stream, "looks").await;
-    let mut lines = BufReader::new(stream).lines();
-    assert_eq!(told(&mut lines, "welcome").await["protocol"], 1);
+    assert_eq!(Person(BufReader::new(stream).lines()).told("welcome").await["protocol"], 1);
     assert!(matches!(resumed.end().await.0, Some(0 | 3)));
     assert!(!socket.exists());
 }
@@ -302,10 +308,9 @@ async fn garbage_long_lines_and_readers_who_do_not_read_do_no_harm() {
         assert!(answer.is_empty() || (answer.contains("refused") && answer.contains(why)), "{why}: {answer}");
     }
     // A command that is none, from somebody who was welcome.
-    let mut stream = rollout.connect().await;
-    hello(&mut stream, "steers").await;
-    stream.write_all(b"{\"command\":{\"id\":1,\"who\":{\"name\":\"x\"},\"command\":\"format\"}}\n").await.unwrap();
-    let refused = told(&mut BufReader::new(stream).lines(), "refused").await;
+    let mut person = rollout.person("steers").await;
+    person.says(1, "x", "format").await;
+    let refused = person.told("refused").await;
     assert!(refused["why"].as_str().is_some_and(|why| why.contains("unknown variant")), "{refused}");
     let (code, last, beside, running) = rollout.end().await;
     assert_eq!((code, &last["data"]["outcome"]), (Some(0), &json!("done")), "{beside}");
@@ -317,19 +322,15 @@ async fn garbage_long_lines_and_readers_who_do_not_read_do_no_harm() {
 async fn at_a_question_a_headless_run_waits_while_somebody_is_attached_who_can_answer() {
     let mut rollout = Rollout::begin(5.0, fresh_state_dir(), &["--set", "drain_deadline=300ms"]).await;
     rollout.until("phase_started").await;
-    let mut person = rollout.connect().await;
-    hello(&mut person, "steers").await;
-    let mut lines = BufReader::new(person).lines();
-    told(&mut lines, "view").await;
+    let mut person = rollout.person("steers").await;
+    person.told("view").await;
     rollout.until("paused").await;
-    let mut person = lines.into_inner().into_inner();
-    person.write_all(b"{\"command\":{\"id\":1,\"who\":{\"name\":\"bert@box\"},\"command\":\"wait\"}}\n").await.unwrap();
-    let mut lines = BufReader::new(person).lines();
-    assert_eq!(told(&mut lines, "answer").await["permission"], json!({ "Ok": null }));
+    person.says(1, "bert@box", "wait").await;
+    assert_eq!(person.told("answer").await["permission"], json!({ "Ok": null }));
     assert_eq!(rollout.until("commanded").await["data"], json!({ "who": "bert@box", "command": "wait" }));
     rollout.until("paused").await;
     // The last one who could answer leaves: it ends as it does alone.
-    drop(lines);
+    drop(person);
     let (code, last, beside, _) = rollout.end().await;
     assert_eq!((code, &last["data"]["outcome"]), (Some(3), &json!("paused")), "{beside}");
     assert!(beside.contains("bert@box") || beside.contains("somebody is attached"), "{beside}");

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -223,9 +224,10 @@ impl Client {
         }
         let (answers_in, answers) = mpsc::channel(1);
         let handle = self.handle.clone();
+        let is_obeying = AtomicBool::new(false);
         let end = tokio::select! {
-            end = obey(&mut lines, &handle, role, &answers_in) => end,
-            _ = self.tell(&mut writer, answers) => Ok(()),
+            end = obey(&mut lines, &handle, role, &answers_in, &is_obeying) => end,
+            _ = self.tell(&mut writer, answers, &is_obeying) => Ok(()),
         };
         if let Err(why) = end {
             refuse(&mut writer, why).await;
@@ -236,7 +238,12 @@ impl Client {
     }
 
     /// Tells what there is to tell, until the end or until nobody takes it.
-    async fn tell(&mut self, writer: &mut OwnedWriteHalf, mut answers: mpsc::Receiver<Answer>) -> std::io::Result<()> {
+    async fn tell(
+        &mut self,
+        writer: &mut OwnedWriteHalf,
+        mut answers: mpsc::Receiver<Answer>,
+        is_obeying: &AtomicBool,
+    ) -> std::io::Result<()> {
         let now = self.handle.clock().now();
         let program = env!("CARGO_PKG_VERSION").to_owned();
         put(writer, &ToClient::Welcome { protocol: PROTOCOL, program, now }).await?;
@@ -271,6 +278,11 @@ impl Client {
                 }
             }
         }
+        // The command that ended the rollout has its answer too.
+        let mut last = answers.try_recv().ok();
+        if last.is_none() && is_obeying.load(Ordering::Relaxed) {
+            last = timeout(LAST, answers.recv()).await.ok().flatten();
+        }
         loop {
             match self.events.try_recv() {
                 Ok(event) => put(writer, &ToClient::Event(event)).await?,
@@ -279,6 +291,9 @@ impl Client {
             }
         }
         views.put(writer).await?;
+        if let Some((id, permission)) = last {
+            put(writer, &ToClient::Answer { id, permission }).await?;
+        }
         put(writer, &ToClient::Bye).await
     }
 }
@@ -321,9 +336,16 @@ async fn hello(lines: &mut Lines) -> Result<Option<(crate::rollout::command::Who
 }
 
 /// Takes commands, one at a time, until nothing more comes; `Err` says why no more is taken.
-async fn obey(lines: &mut Lines, handle: &Handle, role: Role, answers: &mpsc::Sender<Answer>) -> Result<(), String> {
+async fn obey(
+    lines: &mut Lines,
+    handle: &Handle,
+    role: Role,
+    answers: &mpsc::Sender<Answer>,
+    is_obeying: &AtomicBool,
+) -> Result<(), String> {
     while let Some(line) = next(lines).await? {
         let ToRollout::Command { id, who, instruction } = line else { return Err("one hello is enough".to_owned()) };
+        is_obeying.store(true, Ordering::Relaxed);
         let permission = match role {
             Role::Looks => Err("attached to look only".to_owned()),
             Role::Steers | Role::Tells => handle.command(&plain(&who), instruction).await,
@@ -331,6 +353,7 @@ async fn obey(lines: &mut Lines, handle: &Handle, role: Role, answers: &mpsc::Se
         if answers.send((id, permission)).await.is_err() {
             break;
         }
+        is_obeying.store(false, Ordering::Relaxed);
         sleep(COMMANDS_APART).await;
     }
     Ok(())
