@@ -10,8 +10,8 @@ use super::obligation::Obligation;
 use super::picture::GroupPicture;
 use super::plan::Phase;
 use super::view::{
-    CaptureView, ChangefeedView, GroupView, PdView, PhaseState, PhaseView, Standing, StepView, TidbServerView,
-    TidbView, Title, View,
+    CaptureView, ChangefeedView, GroupView, Mode, PdView, PhaseState, PhaseView, Question, Standing, StepView,
+    TidbServerView, TidbView, Title, View,
 };
 use crate::cluster::{CdcSweep, ClusterId, Failure, Observed, TableId};
 
@@ -28,7 +28,7 @@ impl Engine {
                 speed: self.request.speed,
                 executor: self.request.executor,
             },
-            mode: self.state.mode(self.active.is_some()),
+            mode: self.mode(),
             started_at: self.span.started_at,
             ended_at: self.span.ended_at,
             remaining: self.remaining(),
@@ -44,11 +44,21 @@ impl Engine {
                 .map(|(address, version)| PdView { address: address.to_string(), version: version.clone() })
                 .collect(),
             owed: self.obligations.iter().map(Obligation::view).collect(),
-            question: self.state.question().cloned(),
+            question: self.question().cloned(),
             commands: Command::ALL.iter().map(|command| (*command, self.permission(*command))).collect(),
             table_names: Arc::clone(&self.names),
             unread: self.unread(),
         }
+    }
+
+    /// What the engine is doing, without all the rest of the view.
+    pub fn mode(&self) -> Mode {
+        self.state.mode(self.active.is_some())
+    }
+
+    /// What a person is asked at the moment.
+    pub const fn question(&self) -> Option<&Question> {
+        self.state.question()
     }
 
     fn plan_view(&self) -> Vec<StepView> {
