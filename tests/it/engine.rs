@@ -2,6 +2,7 @@
 
 mod coordinator;
 mod examples;
+mod exhaustive;
 mod explore;
 mod model;
 mod new_architecture;
