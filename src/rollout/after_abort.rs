@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::command::Command;
+use super::durable::{Intent, IntentKind};
 use super::effect::{Action, Component, Verb};
 use super::engine::Engine;
 use super::event::Fact;
@@ -20,6 +21,7 @@ impl Engine {
         if !self.is_aborted() {
             return;
         }
+        self.give_up_silent_acts();
         let acting = self.in_flight.len();
         if self.obligations.is_empty() && acting == 0 {
             let how = self.state.aborted().unwrap_or("aborted").to_owned();
@@ -59,6 +61,16 @@ impl Engine {
         };
         if self.state.ask(question.clone()) {
             self.emit(Fact::Paused(question));
+        }
+    }
+
+    /// An act that nobody has heard of for as long as a restart may take keeps nothing from being paid: what is there now
+    /// is looked at before another one is ordered.
+    fn give_up_silent_acts(&mut self) {
+        let (now, limit) = (self.now, self.policy.verify_deadline);
+        let is_silent = |intent: &Intent| intent.kind == IntentKind::Act && now.since(intent.at) >= limit;
+        if self.in_flight.values().any(is_silent) {
+            self.in_flight.retain(|_, intent| !is_silent(intent));
         }
     }
 

@@ -10,8 +10,8 @@ use super::obligation::Obligation;
 use super::picture::{Carrier, GroupPicture};
 use super::plan::Phase;
 use super::view::{
-    CaptureView, ChangefeedView, GroupView, PdView, PhaseState, PhaseView, Standing, StepView, TidbServerView,
-    TidbView, Title, View,
+    CaptureView, ChangefeedView, GroupView, Mode, PdView, PhaseState, PhaseView, Question, Standing, StepView,
+    TidbServerView, TidbView, Title, View,
 };
 use crate::cluster::{CdcSweep, ChangefeedId, ClusterId, Failure, Observed, TableIds};
 
@@ -28,7 +28,7 @@ impl Engine {
                 speed: self.request.speed,
                 executor: self.request.executor.into(),
             },
-            mode: self.state.mode(self.active.is_some()),
+            mode: self.mode(),
             started_at: self.span.started_at,
             ended_at: self.span.ended_at,
             remaining: self.remaining(),
@@ -44,7 +44,7 @@ impl Engine {
                 .map(|(address, version)| PdView { address: address.to_string(), version: version.clone() })
                 .collect(),
             owed: self.obligations.iter().map(Obligation::view).collect(),
-            question: self.state.question().cloned(),
+            question: self.question().cloned(),
             by_name: Command::ALL
                 .iter()
                 .filter(|command| command.is_by_name() && self.permission(**command).is_ok())
@@ -54,6 +54,16 @@ impl Engine {
             table_names: Arc::clone(&self.names),
             unread: self.unread(),
         }
+    }
+
+    /// What the engine is doing, without all the rest of the view.
+    pub fn mode(&self) -> Mode {
+        self.state.mode(self.active.is_some())
+    }
+
+    /// What a person is asked at the moment.
+    pub const fn question(&self) -> Option<&Question> {
+        self.state.question()
     }
 
     fn plan_view(&self) -> Vec<StepView> {

@@ -3,6 +3,7 @@
 mod by_name;
 mod coordinator;
 mod examples;
+mod exhaustive;
 mod explore;
 mod guards;
 mod model;

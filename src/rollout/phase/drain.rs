@@ -99,8 +99,13 @@ impl Drain {
             self.request = None;
             // An answer to a question about somebody else, or by an owner who has gone since, says nothing here.
             let is_ours = capture == visit.old_id && self.is_by_this_owner(engine, &visit, sent_at);
-            if is_ours && let Some(flow) = self.take(engine, &visit, sent_at, reading, turn) {
-                return flow;
+            if is_ours {
+                if let Some(flow) = self.take(engine, &visit, sent_at, reading, turn) {
+                    return flow;
+                }
+            } else if capture == visit.old_id && reading.is_ok_and(|count| count > 0) {
+                // Also where the owner could not be read: no other number may lie between two zeros.
+                self.forget_zeros();
             }
         }
         self.judge(engine, &visit, turn);
@@ -127,10 +132,14 @@ impl Drain {
                 self.progress.begin_under_another(turn.spent);
             }
             self.term = term;
-            self.zeros = Zeros::default();
-            self.empty_round = None;
-            self.zero_since = None;
+            self.forget_zeros();
         }
+    }
+
+    fn forget_zeros(&mut self) {
+        self.zeros = Zeros::default();
+        self.zero_since = None;
+        self.empty_round = None;
     }
 
     fn is_by_this_owner(&self, engine: &Engine, visit: &Visit, sent_at: Timestamp) -> bool {
@@ -157,9 +166,7 @@ impl Drain {
             self.zeros.last = Some(sent_at);
             self.zero_since = self.zero_since.or(Some(turn.spent));
         } else {
-            self.zeros = Zeros::default();
-            self.zero_since = None;
-            self.empty_round = None;
+            self.forget_zeros();
         }
         match visit.architecture {
             Architecture::Classic if self.progress.is_of_tables(engine, visit, count) => {

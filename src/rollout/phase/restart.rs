@@ -181,6 +181,11 @@ impl Restart {
             }
             Ready::Asks(flow) => return Some(flow),
             Ready::NotYet(why) => self.waits_for = why,
+            // It is not even asked: the answer would be that the owner cannot be drained.
+            Ready::Owns if turn.may_act => {
+                let owner = visit.architecture.owner();
+                return Some(Flow::Back(PhaseKind::Drain, format!("it is the {owner} now")));
+            }
             Ready::Of(_) | Ready::Owns => {}
         }
         None
