@@ -183,6 +183,10 @@ impl Drop for Locks {
 pub(super) fn seize(file: &File, path: &Path, what: impl FnOnce() -> String, note: &Path) -> Result<(), JournalError> {
     /// How often to look again when only a reader is in the way.
     const TRIES: usize = 10_000;
+    /// How often when a writer seems to be: a child that is just being started holds what its parent has let go of, until
+    /// it becomes another program.
+    const BRIEFLY: usize = 2_000;
+    let mut refused = 0;
     for _ in 0..TRIES {
         match file.try_lock() {
             Ok(()) => return stands(path, file),
@@ -193,6 +197,10 @@ pub(super) fn seize(file: &File, path: &Path, what: impl FnOnce() -> String, not
         match file.try_lock_shared() {
             Ok(()) => {
                 let _ = file.unlock();
+                std::thread::yield_now();
+            }
+            Err(_) if refused < BRIEFLY => {
+                refused += 1;
                 std::thread::yield_now();
             }
             Err(_) => break,
